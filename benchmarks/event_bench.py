@@ -164,7 +164,8 @@ class Bench:
     def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
         """What the service does after each event."""
         active = self.controller.active
-        if gauges_of(None if active is None else active.context).active_controller_count:
+        is_active = gauges_of(None if active is None else active.context).active_controller_count
+        if is_active and not self.manager.queue_size:
             self._processed.set()
 
     @contextlib.asynccontextmanager
@@ -194,7 +195,10 @@ class Bench:
         return (time.thread_time_ns() - before) / 1e6
 
     async def cost(self, *events: e.ControllerEvent, publishes: bool = True) -> float:
-        """Milliseconds of processor time until events are processed, and a new view is there."""
+        """Milliseconds of processor time until events are processed, and a new view is there.
+
+        An event of the controller's timers that comes meanwhile is counted, too.
+        """
         self._processed.clear()
         self._published.clear()
         before, others = time.thread_time_ns(), self.zookeeper.spent_ns
@@ -205,6 +209,6 @@ class Bench:
             if publishes:
                 await self._published.wait()
         took = time.thread_time_ns() - before
-        if self.manager.queue_size or self.controller.active is None:
-            raise BenchmarkError("an event was not processed as it should be")
+        if self.controller.active is None:
+            raise BenchmarkError("the controller has resigned")
         return (took - (self.zookeeper.spent_ns - others)) / 1e6

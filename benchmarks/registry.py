@@ -8,6 +8,7 @@ from benchmarks import (
     failover,
     kafkatopics,
     plan,
+    plan_on_spark,
     reassignment,
     standby,
     topics,
@@ -26,6 +27,7 @@ BENCHMARKS: dict[str, Benchmark] = {
         reassignment,
         kafkatopics,
         plan,
+        plan_on_spark,
         events,
     )
 }

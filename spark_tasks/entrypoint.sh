@@ -6,9 +6,11 @@ set -euo pipefail
 case "${1:-}" in
   driver)
     shift
+    # A driver ends before code that is compiled with care would pay.
     exec tini -s -- "$SPARK_HOME/bin/spark-submit" \
       --conf "spark.driver.bindAddress=$SPARK_DRIVER_BIND_ADDRESS" \
       --conf "spark.executorEnv.SPARK_DRIVER_POD_IP=$SPARK_DRIVER_BIND_ADDRESS" \
+      --conf "spark.driver.defaultJavaOptions=-XX:TieredStopAtLevel=1" \
       --deploy-mode client "$@"
     ;;
   executor)

@@ -14,8 +14,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from regent_rebalance.json_files import decode_plan
-
 PLANS: Final = (0, 4)
 """Exit statuses that come with a plan."""
 
@@ -79,8 +77,10 @@ def best_of(answers: Sequence[Answer]) -> int:
     then the fewest bytes, then the first. Without any plan the first one says why.
 
     Raises:
-        InvalidInputError: A plan is damaged.
+        InvalidInputError: A plan is damaged. A single one is not looked at: it is the best.
     """
+    if len(answers) == 1:
+        return 0
     ranks = [(*_rank(answer, index), index) for index, answer in enumerate(answers)]
     return min(ranks)[-1]
 
@@ -88,6 +88,9 @@ def best_of(answers: Sequence[Answer]) -> int:
 def _rank(answer: Answer, index: int) -> tuple[bool, int, int, int]:
     if answer.status not in PLANS:
         return True, 0, 0, 0
+    # Executors have no use for what this loads, and load this module for each plan.
+    from regent_rebalance.json_files import decode_plan
+
     summary = decode_plan(answer.output, source=f"the plan of candidate {index + 1}").summary
     missed = sum(not goal.met for goal in summary.goals)
     return False, missed, summary.moves, summary.bytes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import functions as f
 
 from regent_rebalance.errors import InvalidInputError
-from regent_rebalance.hadoop_files import names_in
+from regent_rebalance.hadoop_files import hadoop_url, names_in
 from regent_rebalance.history_layout import (
     BROKERS,
     CLUSTER,
@@ -127,12 +126,11 @@ def spark_problems(workspace: str | None = None) -> Iterator[None]:
 def _root(workspace: str) -> str:
     if not is_url(workspace):
         return f"file://{Path(workspace).absolute()}"  # Hadoop wants it as it is, not quoted
-    # The only S3 that Hadoop has.
-    return re.sub(r"^s3://", "s3a://", workspace, flags=re.IGNORECASE).rstrip("/")
+    return hadoop_url(workspace).rstrip("/")
 
 
 def _cluster(session: Any, root: str, wanted: str | None) -> str:
-    names = [name for name in names_in(session, root) if name.startswith(CLUSTER)]
+    names = [name for name in names_in(session.sparkContext, root) if name.startswith(CLUSTER)]
     clusters = [name.removeprefix(CLUSTER) for name in names]
     if wanted is not None and wanted not in clusters:
         raise InvalidInputError(
@@ -150,9 +148,9 @@ def _cluster(session: Any, root: str, wanted: str | None) -> str:
 
 def _newest(session: Any, root: str, cluster: str, kind: str) -> int | None:
     """The newest moment of the files of a kind."""
-    folder = f"{root}/{folder_of(cluster, kind)}"
-    for day in reversed([name for name in names_in(session, folder) if name.startswith(DAY)]):
-        found = [SampleFile.parse(name) for name in names_in(session, f"{folder}/{day}")]
+    context, folder = session.sparkContext, f"{root}/{folder_of(cluster, kind)}"
+    for day in reversed([name for name in names_in(context, folder) if name.startswith(DAY)]):
+        found = [SampleFile.parse(name) for name in names_in(context, f"{folder}/{day}")]
         moments = [file.moment for file in found if file is not None]
         if moments:
             return max(moments)
@@ -163,11 +161,11 @@ def _files(
     session: Any, root: str, cluster: str, kind: str, since: int, until: int
 ) -> dict[str, SampleFile]:
     """The files of a window by their URLs, in order."""
-    folder = f"{root}/{folder_of(cluster, kind)}"
-    present = frozenset(names_in(session, folder))
+    context, folder = session.sparkContext, f"{root}/{folder_of(cluster, kind)}"
+    present = frozenset(names_in(context, folder))
     found = {}
     for day in days_of(since, until):
-        for name in names_in(session, f"{folder}/{day}") if day in present else ():
+        for name in names_in(context, f"{folder}/{day}") if day in present else ():
             file = SampleFile.parse(name)
             if file is not None and since <= file.moment <= until:
                 found[f"{folder}/{day}/{name}"] = file

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from regent_rebalance.errors import InvalidInputError
@@ -34,6 +35,9 @@ _SNAPSHOT_COLUMNS = {
 }
 _RATE_COLUMNS = {"bytesIn": pa.int64(), "bytesOut": pa.int64()}
 """Columns that a snapshot may lack."""
+
+_MOST = 2**53
+"""What an amount may be at most, as in JSON: sums stay within 64 bits."""
 
 _PLAN_COLUMNS = {
     "topic": pa.dictionary(pa.int32(), pa.string()),
@@ -65,7 +69,7 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
 
 def read_snapshot(path: Path) -> Snapshot:
     """Raises InvalidInputError for a file that is no snapshot."""
-    table, document = _read(path, _SNAPSHOT_COLUMNS, _BROKERS)
+    table, document = _read(path, _SNAPSHOT_COLUMNS, _BROKERS, _RATE_COLUMNS)
     brokers = _document(document, list[BrokerDocument], path)
     lengths, replicas = _flat(table, "replicas")
     size_lengths, sizes = _flat(table, "sizes")
@@ -74,24 +78,26 @@ def read_snapshot(path: Path) -> Snapshot:
     return snapshot_of(
         brokers_of(brokers),
         Rows(
-            topic=table["topic"].to_pylist(),
+            topic=_topics(table["topic"].combine_chunks()),
             partition=_column(table, "partition"),
             lengths=lengths,
             replicas=replicas,
             leader=_column(table, "leader"),
             sizes=sizes,
-            bytes_in=_rates(table, "bytesIn", path),
-            bytes_out=_rates(table, "bytesOut", path),
+            bytes_in=_rates(table, "bytesIn"),
+            bytes_out=_rates(table, "bytesOut"),
         ),
     )
 
 
-def _rates(table: Any, name: str, path: Path) -> Ints | None:
-    if name not in table.column_names:
-        return None
-    if table[name].null_count:
-        raise InvalidInputError(f"{path}: column {name} has empty cells: fill them, or use -1")
-    return _column(table, name)
+def _topics(column: Any) -> list[str]:
+    """The topic of each row. Each name is made once."""
+    names = column.dictionary.to_pylist()
+    return [names[index] for index in column.indices.to_numpy().tolist()]
+
+
+def _rates(table: Any, name: str) -> Ints | None:
+    return _column(table, name) if name in table.column_names else None
 
 
 def write_plan(plan: Plan, path: Path) -> None:
@@ -128,31 +134,84 @@ def _write(
     columns: list[Any], types: dict[str, Any], metadata: dict[bytes, bytes], path: Path
 ) -> None:
     schema = pa.schema(list(types.items()), metadata=metadata)
-    pq.write_table(pa.Table.from_arrays(columns, schema=schema), path, compression="zstd")
+    table = pa.Table.from_arrays(columns, schema=schema)
+    # So a damaged page is seen: else other brokers or sizes would be read from it.
+    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
 
 
-def _read(path: Path, types: dict[str, Any], key: bytes) -> tuple[Any, bytes]:
+def _read(
+    path: Path, types: dict[str, Any], key: bytes, optional: dict[str, Any] | None = None
+) -> tuple[Any, bytes]:
+    """The columns of a file, each of its type, and what its metadata has under a key.
+
+    Args:
+        optional: Columns that the file may lack.
+    """
     try:
-        table = pq.read_table(path)
-    except (pa.ArrowException, OSError) as error:
-        raise InvalidInputError(f"{path} is no Parquet file: {error}") from error
-    missing = [name for name in types if name not in table.column_names]
-    metadata = table.schema.metadata or {}
+        table = pq.read_table(path, page_checksum_verification=True)
+        names, metadata = table.column_names, table.schema.metadata or {}
+        # Texts are decoded when they are used: what is none is found now.
+        table.validate(full=True)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise InvalidInputError(
+            f"{path} is no intact Parquet file: {error}: write it again"
+        ) from error
+    missing = [name for name in types if names.count(name) != 1]
     if missing or key not in metadata:
         lacks = ", ".join(
             [*(f"column {name}" for name in missing), *([key.decode()] * (key not in metadata))]
         )
         raise InvalidInputError(f"{path} lacks {lacks}: docs/planner.md has the format")
-    nulls = [name for name in types if table[name].null_count]
-    if nulls:
-        raise InvalidInputError(f"{path}: column {nulls[0]} has empty cells: fill them, or use -1")
-    return table, metadata[key]
+    present = types | {name: of for name, of in (optional or {}).items() if name in names}
+    columns = {name: _typed(table[name], of, name, path) for name, of in present.items()}
+    return pa.table(columns), metadata[key]
+
+
+def _typed(column: Any, wanted: Any, name: str, path: Path) -> Any:
+    """A column as the planner has it. Nothing is rounded, cut off or made up.
+
+    Raises:
+        InvalidInputError: It is of another kind, or has empty cells or values that are too large.
+    """
+    if not _same_kind(column.type, wanted):
+        kind = wanted.value_type if pa.types.is_dictionary(wanted) else wanted
+        raise InvalidInputError(
+            f"{path}: column {name} is {column.type}, and has to be {kind}: docs/planner.md has "
+            "the format"
+        )
+    try:
+        column = column.cast(wanted)
+    except pa.ArrowException as error:
+        raise InvalidInputError(f"{path}: column {name} is no {wanted}: {error}") from error
+    values = column.combine_chunks().flatten() if pa.types.is_list(wanted) else column
+    if column.null_count or values.null_count:
+        raise InvalidInputError(f"{path}: column {name} has empty cells: fill them, or use -1")
+    if values.type == pa.int64() and len(values):
+        most = max(map(abs, pc.min_max(values).as_py().values()))
+        if most > _MOST:
+            raise InvalidInputError(
+                f"{path}: column {name} has the amount {most}: give bytes, {_MOST} at most"
+            )
+    return column
+
+
+def _same_kind(found: Any, wanted: Any) -> bool:
+    kinds = pa.types
+    if kinds.is_dictionary(wanted):
+        found = found.value_type if kinds.is_dictionary(found) else found
+        return bool(kinds.is_string(found) or kinds.is_large_string(found))
+    if kinds.is_list(wanted):
+        lists = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)
+        return any(each(found) for each in lists) and _same_kind(
+            found.value_type, wanted.value_type
+        )
+    return bool(kinds.is_integer(found))
 
 
 def _document(content: bytes, kind: type[_T], path: Path) -> _T:
     try:
         return msgspec.json.decode(content, type=kind)
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{path}: its metadata does not decode: {error}") from error
 
 

@@ -253,7 +253,7 @@ def snapshot_of(brokers: Brokers, rows: Rows) -> Snapshot:
         bytes_out=rates(rows.bytes_out),
     )
     _check_partitions(snapshot)
-    located = brokers.positions_of(flat, what="replicas")
+    located = brokers.positions_of(flat, what=_replicas_of_strangers(snapshot, flat))
     return _with_replicas(snapshot, located, ints(rows.leader)[order])
 
 
@@ -284,6 +284,13 @@ def _check_partitions(snapshot: Snapshot) -> None:
             f"{snapshot.name(wrong)}: size {snapshot.sizes[int(np.argmax(negative))]} is "
             f"negative: give bytes, or {UNKNOWN} for an unknown size"
         )
+
+
+def _replicas_of_strangers(snapshot: Snapshot, flat: Ints) -> str:
+    """Which partitions have replicas on brokers that are not in the snapshot."""
+    unknown = ~np.isin(flat, snapshot.brokers.ids)
+    named = np.unique(owners(snapshot.offsets)[unknown]).tolist()
+    return f"replicas of {listed([snapshot.name(each) for each in named])}"
 
 
 def _with_replicas(unfinished: Snapshot, replicas: Ints, leader_ids: Ints) -> Snapshot:

@@ -10,23 +10,20 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 import click
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import SparkSession
+from pyspark import SparkConf, SparkContext
 
-from regent_rebalance.candidates import PLANS, Answer, best_of, make_answer
+from regent_rebalance.candidates import PLANS, best_of
 from regent_rebalance.errors import HistoryError, PlannerError
 from regent_rebalance.exchange_client import Exchange
-from regent_rebalance.files import load_snapshot
-from regent_rebalance.hadoop_files import read, write
-from regent_rebalance.history_job import loads_for_plan
+from regent_rebalance.hadoop_files import check_file_system, first_line, read, write
 from regent_rebalance.history_options import HistoryUnusableError, history_options, noted
 from regent_rebalance.history_wanted import HISTORY_UNUSABLE, Wanted, wanted_history
-from regent_rebalance.json_files import encode_snapshot
+from regent_rebalance.planner_task import answers_of
 from regent_rebalance.secret_urls import masked
 
 _APPLICATION: Final = "regent-rebalance"
@@ -87,81 +84,73 @@ def main(
     except PlannerError as error:
         raise click.ClickException(str(error)) from error
     except Py4JJavaError as error:
-        raise click.ClickException(f"Spark: {masked(_first_line(error))}") from error
+        raise click.ClickException(f"Spark: {masked(first_line(error))}") from error
 
 
 def _for_regent(exchange: Exchange, workspace: str | None, history: Wanted | None) -> None:
     options, snapshot = exchange.task(), exchange.snapshot()
-    with _session() as session:
+    with _context(history) as context:
         planned = snapshot
         if history is not None:
             try:
-                planned = _with_history(session, snapshot, ".json", history)
+                planned = _with_history(context, snapshot, ".json", history)
             except HistoryError as error:
                 problem = f"Error: {error}"
                 click.echo(problem, err=True)
                 exchange.hand_in(HISTORY_UNUSABLE, problem.encode())
                 return
-        (answer,) = _answers(session, planned, ".json", [options])
+        (answer,) = answers_of(context, planned, ".json", [options])
         exchange.hand_in(answer.status, answer.said)
         if workspace is not None:
-            write(session, f"{workspace}/snapshot.json", planned)
+            write(context, f"{workspace}/snapshot.json", planned)
             if answer.status in PLANS:
-                write(session, f"{workspace}/plan.json", answer.output)
+                write(context, f"{workspace}/plan.json", answer.output)
 
 
 def _by_hand(
     snapshot_url: str, plan_url: str, asked: Sequence[Sequence[str]], history: Wanted | None
 ) -> int:
-    with _session() as session:
-        snapshot, suffix = read(session, snapshot_url), PurePosixPath(snapshot_url).suffix
+    with _context(history) as context:
+        check_file_system(context, plan_url)
+        snapshot, suffix = read(context, snapshot_url), PurePosixPath(snapshot_url).suffix
         if history is not None:
-            snapshot, suffix = _with_history(session, snapshot, suffix, history), ".json"
-        answers = _answers(session, snapshot, suffix, asked)
+            snapshot, suffix = _with_history(context, snapshot, suffix, history), ".json"
+        answers = answers_of(context, snapshot, suffix, asked)
         chosen = best_of(answers)
         answer = answers[chosen]
         if answer.status in PLANS:
-            write(session, plan_url, answer.output)
+            write(context, plan_url, answer.output)
         click.echo(answer.errors.decode(errors="replace"), err=True, nl=False)
         if len(asked) > 1:
             click.echo(f"candidate {chosen + 1} of {len(asked)}: {shlex.join(asked[chosen])}")
         return answer.status
 
 
-def _with_history(session: Any, content: bytes, suffix: str, wanted: Wanted) -> bytes:
+def _with_history(context: Any, content: bytes, suffix: str, wanted: Wanted) -> bytes:
     """A snapshot with the loads of a history, as JSON."""
+    # Only histories need Spark's SQL, which takes seconds to start, and columns in the driver.
+    from pyspark.sql import SparkSession
+
+    from regent_rebalance.files import load_snapshot
+    from regent_rebalance.history_job import loads_for_plan
+    from regent_rebalance.json_files import encode_snapshot
+
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / f"snapshot{suffix}"
         file.write_bytes(content)
         taken = load_snapshot(file)
+    session = SparkSession(context)
     return encode_snapshot(noted(taken, *loads_for_plan(session, wanted)))
 
 
 @contextmanager
-def _session() -> Iterator[Any]:
-    session = SparkSession.builder.appName(_APPLICATION).getOrCreate()
+def _context(history: Wanted | None) -> Iterator[Any]:
+    conf = SparkConf().setAppName(_APPLICATION)
+    if history is None:
+        # A page about a single task is not worth the seconds that its server takes to start.
+        conf.setIfMissing("spark.ui.enabled", "false")
+    context = SparkContext.getOrCreate(conf)
     try:
-        yield session
+        yield context
     finally:
-        session.stop()
-
-
-def _answers(
-    session: Any, snapshot: bytes, suffix: str, asked: Sequence[Sequence[str]]
-) -> list[Answer]:
-    """The answers in the order of what was asked, whoever was ready first."""
-    context = session.sparkContext
-    shared = context.broadcast(snapshot)
-    tasks = context.parallelize([list(each) for each in asked], len(asked))
-    return [Answer(*each) for each in tasks.map(partial(_make, shared, suffix)).collect()]
-
-
-def _make(shared: Any, suffix: str, options: list[str]) -> tuple[int, bytes, bytes]:
-    """On an executor."""
-    answer = make_answer(shared.value, suffix, options)
-    return answer.status, answer.output, answer.errors
-
-
-def _first_line(error: Py4JJavaError) -> str:
-    lines = str(error.java_exception.toString()).splitlines()
-    return lines[0] if lines else "no message"
+        context.stop()

@@ -33,6 +33,11 @@ def answer_of(header: RequestHeader, body: bytes = b"") -> bytes:
     return struct.pack(">ii", 4 + len(body), header.correlation_id) + body
 
 
+_DESCRIBE_CONFIGS: Final = 32
+_BROKER: Final = 4
+_OF_A_BROKER: Final = struct.pack(">ib", 1, _BROKER)
+_REFUSED, _OF_ANOTHER = 31, 42
+
 NO_BYTES: Final = b""
 """Instead of an answer: none, for ever."""
 
@@ -41,14 +46,15 @@ class RawBroker:
     """Reads requests, and answers each as :attr:`answer` says.
 
     Attributes:
-        frames: The requests so far.
+        told_id: The id by which it answers questions for its settings, which it keeps for itself.
+        frames: The requests so far, but for these questions.
         open: Connections that are open now.
         accepted: All so far.
         written: Bytes of answers that have left the process.
     """
 
     def __init__(self, broker_id: int = 1, *, release: tuple[int, int] = (3, 9)) -> None:
-        self.broker_id = broker_id
+        self.broker_id = self.told_id = broker_id
         self.versions = versions_of(release)
         self.answer: Answer = lambda header, frame: answer_of(header, b"of %d" % broker_id)
         self.frames: list[bytes] = []
@@ -95,14 +101,26 @@ class RawBroker:
         while True:
             (size,) = struct.unpack(">i", await reader.readexactly(4))
             frame = await reader.readexactly(size)
-            self.frames.append(frame)
-            answer = self.answer(request_header(frame), frame)
+            header = request_header(frame)
+            if header.api_key == _DESCRIBE_CONFIGS and _OF_A_BROKER in frame:
+                answer: bytes | None = answer_of(header, self._refusal(frame))
+            else:
+                self.frames.append(frame)
+                answer = self.answer(header, frame)
             if answer is None:
                 return
             for start in range(0, len(answer), 65536):
                 writer.write(answer[start : start + 65536])
                 await writer.drain()
                 self.written = start
+
+    def _refusal(self, frame: bytes) -> bytes:
+        """To DescribeConfigs of a broker: that it may not be known, or is another one."""
+        name = str(self.told_id).encode()
+        is_meant = struct.pack(">bh", _BROKER, len(name)) + name in frame
+        code, message = (_REFUSED, b"") if is_meant else (_OF_ANOTHER, b"Unexpected broker id")
+        told = struct.pack(">iihh", 0, 1, code, len(message)) + message
+        return told + struct.pack(">bhi", _BROKER, 0, 0)
 
 
 @contextlib.asynccontextmanager

@@ -352,10 +352,14 @@ class StubBroker:
         request, _ = entity_reader(describe_request.DescribeConfigsRequest)(frame, offset)
         (resource,) = request.resources
         assert resource.resource_type == 4
-        refused = self.configs is None or resource.resource_name != str(self.broker_id)
+        error = ErrorCode.none
+        if self.configs is None:
+            error = ErrorCode.cluster_authorization_failed
+        elif resource.resource_name != str(self.broker_id):
+            error = ErrorCode.invalid_request
         wanted = resource.configuration_keys or ()
         result = describe_response.DescribeConfigsResult(
-            error_code=ErrorCode.cluster_authorization_failed if refused else ErrorCode.none,
+            error_code=error,
             error_message=None,
             resource_type=i8(4),
             resource_name=resource.resource_name,

@@ -6,7 +6,7 @@ passes one that becomes part of the trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from itertools import islice
 from typing import Protocol
 
@@ -38,3 +38,17 @@ def examples(things: Iterable[object]) -> list[str]:
     50,000 partitions in a line are of no use, nor are 50,000 lines.
     """
     return [str(thing) for thing in islice(things, _EXAMPLES)]
+
+
+def report_malformed(
+    log: ControllerLog, message: str, problems: Collection[tuple[str, str]]
+) -> None:
+    """One entry for all znodes of a kind that were found malformed at once, none if there are none.
+
+    Args:
+        message: Constant.
+        problems: Path and reason of each.
+    """
+    if problems:
+        first = examples(f"{path}: {reason}" for path, reason in problems)
+        log.error(message, znodes=len(problems), examples=first)

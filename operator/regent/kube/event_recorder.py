@@ -21,6 +21,7 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple
 
 from regent.kube.client import KubeClient
+from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeError
 from regent.kube.object_cache import CachedObject
 from regent.reconcile.plan import PlannedEvent
@@ -79,6 +80,8 @@ class EventRecorder:
         self._now = now
         self._instance = instance
         self._is_busy = is_busy
+        self._entries = EntryBudget()
+        self._entries_about_dropped = EntryBudget()
         self._urgent: deque[_Recorded] = deque()
         self._patient: deque[_Recorded] = deque()
         self._is_hurried = False
@@ -99,6 +102,16 @@ class EventRecorder:
         while len(self._recent) > _REMEMBERED_MAX:
             self._recent.popitem(last=False)
         if len(self._urgent) + len(self._patient) >= _QUEUE_SIZE_MAX:
+            self._note_dropped(subject, event, now)
+            return
+        waiting = self._urgent if event.is_warning else self._patient
+        waiting.append(_Recorded(subject, event, rfc3339(self._now()), now))
+        self._all_sent.clear()
+        self._woken.set()
+
+    def _note_dropped(self, subject: CachedObject, event: PlannedEvent, now: float) -> None:
+        left_out = self._entries_about_dropped.take(now)
+        if left_out is not None:
             logger.warning(
                 "An Event is dropped, too many are waiting",
                 extra={
@@ -106,13 +119,9 @@ class EventRecorder:
                     "reason": event.reason,
                     "event": event.message,
                     "waiting": _QUEUE_SIZE_MAX,
+                    "entries_left_out": left_out,
                 },
             )
-            return
-        waiting = self._urgent if event.is_warning else self._patient
-        waiting.append(_Recorded(subject, event, rfc3339(self._now()), now))
-        self._all_sent.clear()
-        self._woken.set()
 
     def wake(self) -> None:
         """No resource waits for its turn or is worked on any more."""
@@ -175,9 +184,10 @@ class EventRecorder:
             await self._client.create(path, self._body(recorded))
         except KubeError as error:
             # A namespace that is being deleted takes no Events; nothing depends on them.
-            logger.warning(
-                "An Event cannot be recorded", extra={"namespace": namespace, "error": str(error)}
-            )
+            left_out = self._entries.take(asyncio.get_running_loop().time())
+            if left_out is not None:
+                extra = {"namespace": namespace, "error": str(error), "entries_left_out": left_out}
+                logger.warning("An Event cannot be recorded", extra=extra)
 
     def _body(self, recorded: _Recorded) -> dict[str, Any]:
         subject, event = recorded.subject, recorded.event

@@ -11,6 +11,7 @@ is not allowed, and pauses grow to a bound.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
@@ -28,7 +29,9 @@ from regent.network.connection_problem import (
     connection_problem,
     endpoint_text,
 )
+from regent.network.encoding_ahead import EncodingAhead
 from regent.network.settings import ChannelSettings
+from regent.protocol import update_metadata
 from regent.protocol.api_versions import (
     ProtocolVersion,
     UnsupportedBrokerError,
@@ -47,6 +50,7 @@ from regent.protocol.control_codec import (
     Body,
     api_key_of,
     decode_response_body,
+    encode_ahead,
     encode_body,
     is_flexible,
     is_slow_to_encode,
@@ -114,6 +118,7 @@ class BrokerChannel:
         on_settled: Called when the broker has reported its settings, and when it was not reached
             the first time.
         encoding: Held while a large request is encoded; the same for all channels.
+        writing: See :class:`EncodingAhead`; likewise.
         stands_by: Whether to connect again whenever the connection is lost, until :meth:`begin`.
             After that it is opened when there is something to send.
 
@@ -137,6 +142,7 @@ class BrokerChannel:
         on_response: Callable[[ControlResponse], None],
         on_settled: Callable[[], None],
         encoding: asyncio.Lock,
+        writing: set[EncodingAhead],
         stands_by: bool = False,
     ) -> None:
         self.broker = broker
@@ -152,6 +158,7 @@ class BrokerChannel:
         self._on_response = on_response
         self._on_settled = on_settled
         self._encoding = encoding
+        self._ahead = EncodingAhead(self._encode_next_update, writing=writing)
         self._supported: Mapping[int, VersionRange] = {}
         self._pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
@@ -288,7 +295,10 @@ class BrokerChannel:
         self._requests_in_flight = 1
         body = await self._encoded(request, version)
         send = functools.partial(self._send, request, version, body)
-        response = await self._until_it_works(send)
+        try:
+            response = await self._until_it_works(send)
+        finally:
+            self._ahead.cancel()
         self._requests_in_flight = 0
         self._metrics.answered += 1
         self._on_response(response)
@@ -302,6 +312,18 @@ class BrokerChannel:
         async with self._encoding:
             return await asyncio.to_thread(encode)
 
+    def _encode_next_update(self) -> None:
+        updates = self._pending.next_update
+        if updates is None:
+            return
+        with contextlib.suppress(UnsupportedBrokerError):  # reported when its turn has come
+            version = choose_version(
+                update_metadata.API_KEY,
+                protocol=self._protocol_version(),
+                supported=self._supported,
+            )
+            encode_ahead(updates, version)
+
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
         timeout = response_timeout(request, self._settings.response_timeout)
         while True:
@@ -310,6 +332,7 @@ class BrokerChannel:
                 await self._wait_to_send(self._settings.retry_delay)
                 continue
             self._metrics.sent += 1
+            self._ahead.on_sending()
             try:
                 async with asyncio.timeout(timeout):
                     answer = await connection.round_trip(
@@ -318,11 +341,14 @@ class BrokerChannel:
                         body,
                         flexible=is_flexible(request, version),
                         may_go_on=self._may_send,
+                        on_sent=self._ahead.on_sent,
                     )
             except SendingStoppedError:  # no fault of the broker, which may have got a part
                 self._disconnect()
             else:
                 return decode_response_body(request, answer, version=version)
+            finally:
+                self._ahead.on_ended()
 
     async def _until_it_works(self, attempt: Callable[[], Awaitable[T]]) -> T:
         while True:
@@ -409,8 +435,12 @@ class BrokerChannel:
             body = await connection.set_up(broker_settings_request(self.broker.broker_id))
         reported = decode_broker_settings_response(body)
         if isinstance(reported, str):
+            # Nor whether it is the one that is meant: see broker_identity.
             self._log(
-                logging.WARNING, "broker does not report its protocol version", error=reported
+                logging.WARNING,
+                "broker does not report its protocol version",
+                error=reported,
+                identity="not known: another broker may answer at its address",
             )
             reported = BrokerSettings(None, None)
         self._supported, self.reported = supported, reported

@@ -12,6 +12,7 @@ import msgspec
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import BrokerQuestionError, BrokerTooOldError
+from regent.network.broker_identity import require_identity
 from regent.network.connection import BrokerConnection
 from regent.network.connection_problem import connection_problem
 from regent.network.settings import ChannelSettings
@@ -142,7 +143,8 @@ class BrokerLine:
         async with asyncio.timeout(ANSWER_S):
             # Every broker understands this version.
             answer = await connection.set_up(api_versions_request("", version=0))
-        self._supported = decode_api_versions_response(0, answer)
+            self._supported = decode_api_versions_response(0, answer)
+            await require_identity(connection, self.broker.broker_id, supported=self._supported)
         return connection
 
     def _version(self, api_key: int, versions: range) -> int:

@@ -11,6 +11,7 @@ from typing import Final
 
 from regent.model.cluster import EndPoint
 from regent.network.settings import ChannelSettings
+from regent.network.watched_socket import WatchedSocket, open_tls
 from regent.protocol.connection_setup import (
     SetupRequest,
     check_sasl_handshake_response,
@@ -19,6 +20,7 @@ from regent.protocol.connection_setup import (
     sasl_handshake_request,
 )
 from regent.protocol.framing import (
+    CorrelationError,
     FrameError,
     FrameReader,
     Part,
@@ -28,7 +30,7 @@ from regent.protocol.framing import (
     joined,
     pieces_of,
 )
-from regent.protocol.primitives import pack_int32
+from regent.protocol.primitives import DecodeError, pack_int32
 from regent.protocol.sasl import Authenticating
 
 _SLICE: Final = 256 * 1024
@@ -65,13 +67,16 @@ class BrokerConnection:
         *,
         endpoint: EndPoint,
         client_id: str,
+        socket_below: WatchedSocket | None = None,
     ) -> None:
         self.endpoint = endpoint
         self._reader = reader
         self._writer = writer
+        self._socket_below = socket_below  # below TLS
         self._client_id = client_id
         self._frames = FrameReader()
         self._correlation_id = 0
+        self._has_answered = False
 
     @classmethod
     async def open(
@@ -98,17 +103,20 @@ class BrokerConnection:
         tls = settings.tls if protocol.endswith("SSL") else None
         async with asyncio.timeout(settings.connect_timeout):
             try:
-                reader, writer = await asyncio.open_connection(
-                    endpoint.host,
-                    endpoint.port,
-                    ssl=None if tls is None else tls.context(),
-                    limit=read_ahead,
-                )
+                host, port, socket_below = endpoint.host, endpoint.port, None
+                if tls is None:
+                    reader, writer = await asyncio.open_connection(host, port, limit=read_ahead)
+                else:
+                    reader, writer, socket_below = await open_tls(
+                        host, port, tls.context(), limit=read_ahead
+                    )
             except ssl.SSLError:  # a certificate that is not accepted is a ValueError, too
                 raise
             except (ValueError, OverflowError) as error:  # no host for TLS, no IDN, no port
                 raise OSError(f"{endpoint.host}:{endpoint.port} is no address: {error}") from error
-            connection = cls(reader, writer, endpoint=endpoint, client_id=client_id)
+            connection = cls(
+                reader, writer, endpoint=endpoint, client_id=client_id, socket_below=socket_below
+            )
             try:
                 if protocol.startswith("SASL") and settings.sasl is not None:
                     await connection._authenticate(settings.sasl)
@@ -137,6 +145,7 @@ class BrokerConnection:
         *,
         flexible: bool,
         may_go_on: Callable[[], bool] | None = None,
+        on_sent: Callable[[], None] | None = None,
     ) -> bytes:
         """Send a request and wait for the body of its answer.
 
@@ -148,6 +157,7 @@ class BrokerConnection:
             may_go_on: For requests that only a controller may send: asked right before the bytes
                 leave, and of a large request right before its end does. If the answer is no, the
                 broker does not get the whole request.
+            on_sent: Called when the end was written, ahead of the wait for the answer.
 
         Raises:
             OSError: If the connection breaks; :class:`SendingStoppedError` is among these.
@@ -165,6 +175,8 @@ class BrokerConnection:
             await self._write(whole)
         else:
             await self._write_while(parts, may_go_on)
+        if on_sent is not None:
+            on_sent()
         frame = await self._read_frame()
         return decode_response(
             frame, correlation_id=correlation_id, api_key=api_key, flexible=flexible
@@ -237,35 +249,56 @@ class BrokerConnection:
 
         A broker does nothing about a request before it has the last byte. What the transport keeps
         is written by the loop later: by one that has just woken up, before anybody can be asked. So
-        the transport is empty when the question is asked before the end, which the socket then
-        takes at once. Others have the loop in between: pieces may be made here.
+        the transport is empty when the question is asked before the end, and with TLS the one below
+        it, too: the socket then takes the end at once. Others have the loop in between, as pieces
+        may be made here, but not ahead of the end: what they are about to make themselves may take
+        long, and the broker waits.
         """
         # drain() waits until it is empty. (With TLS 0 is taken for "always full".)
-        self._writer.transport.set_write_buffer_limits(high=1)
+        is_tls = self._socket_below is not None
+        self._writer.transport.set_write_buffer_limits(high=1 if is_tls else 0)
         left = sum(map(len, parts)) - _END
         end = bytearray()
+        since = 0  # bytes since others had the loop
         for piece in pieces_of(parts):
             view = memoryview(piece)
             for start in range(0, min(left, len(view)), _SLICE):
+                if since > _AT_ONCE:
+                    await asyncio.sleep(0)
+                    since = 0
+                some = view[start : min(start + _SLICE, left, len(view))]
+                since += len(some)
                 _require(may_go_on)
-                self._writer.write(view[start : min(start + _SLICE, left, len(view))])
+                self._writer.write(some)
                 await self._writer.drain()
-                await asyncio.sleep(0)
             end += view[left:]
             left = max(0, left - len(view))
+        await self._until_all_has_left()
         _require(may_go_on)
         await self._write(bytes(end))
+
+    async def _until_all_has_left(self) -> None:
+        below = self._socket_below
+        while below is not None and not below.is_empty:
+            await below.wait_empty()
+            await self._writer.drain()  # also raises the error if the connection was lost
 
     async def _read_frame(self) -> bytes:
         while True:
             data = await self._reader.read(_READ_SIZE)
             if not data:
                 raise ConnectionLostError("the broker closed the connection")
-            frames = self._frames.feed(data)
+            try:
+                frames = self._frames.feed(data)
+            except FrameError as error:
+                if self._has_answered:  # in frames: Kafka is spoken there
+                    raise DecodeError(str(error)) from error
+                raise
             if not frames:
                 continue
             if len(frames) > 1 or self._frames.pending:
-                raise FrameError("the broker sent more than the one response asked for")
+                raise CorrelationError("the broker sent more than the one response asked for")
+            self._has_answered = True
             return frames[0]
 
 

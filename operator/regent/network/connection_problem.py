@@ -7,13 +7,22 @@ from typing import Final, NamedTuple
 from regent.model.cluster import EndPoint
 from regent.network.settings import ChannelSettings
 from regent.network.tls_remedies import remedy_for_broker
-from regent.protocol.connection_setup import AuthenticationError
+from regent.protocol.connection_setup import AuthenticationError, OtherBrokerError
+from regent.protocol.framing import FrameError
 from regent.protocol.serving import user_principal
 
 _CREDENTIALS: Final = (
     "see broker_sasl_mechanism, broker_sasl_username and broker_sasl_password_file; a SCRAM user's "
     "password is set with kafka-configs --alter --entity-type users"
 )
+_ADDRESSES: Final = (
+    "nothing is sent there in its place; every broker needs an address of its own: see "
+    "advertised.listeners of both"
+)
+
+_NOT_KAFKA: Final = "what answers there is no listener of Kafka"
+_OR_TLS: Final = ", or one that expects TLS"
+_LISTENERS: Final = ": see the broker's advertised.listeners and listener.security.protocol.map"
 
 
 class ConnectionProblem(NamedTuple):
@@ -49,10 +58,16 @@ def connection_problem(
     if endpoint is None:
         return ConnectionProblem(None, text)
     where = endpoint_text(endpoint)
+    has_tls = endpoint.security_protocol.endswith("SSL")
     if isinstance(error, AuthenticationError) and settings.sasl is not None:
         principal = user_principal(settings.sasl.username)
         return ConnectionProblem(where, text, principal, _CREDENTIALS)
-    if endpoint.security_protocol.endswith("SSL") and settings.tls is not None:
+    if isinstance(error, OtherBrokerError):
+        return ConnectionProblem(where, text, remedy=_ADDRESSES)
+    if isinstance(error, FrameError):
+        or_tls = "" if has_tls else _OR_TLS
+        return ConnectionProblem(where, text, remedy=f"{_NOT_KAFKA}{or_tls}{_LISTENERS}")
+    if has_tls and settings.tls is not None:
         own_problem = settings.tls.problem()
         remedy = remedy_for_broker(error, host=endpoint.host, own_problem=own_problem)
         return ConnectionProblem(where, text, remedy=remedy)
@@ -68,4 +83,5 @@ def _text(error: Exception) -> str:
 
 def endpoint_text(endpoint: EndPoint) -> str:
     """An endpoint as Kafka writes it, with the name of its listener."""
-    return f"{endpoint.listener}://{endpoint.host}:{endpoint.port}"
+    host = f"[{endpoint.host}]" if ":" in endpoint.host else endpoint.host
+    return f"{endpoint.listener}://{host}:{endpoint.port}"

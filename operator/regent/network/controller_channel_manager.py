@@ -11,6 +11,7 @@ from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH
 from regent.model.topic_config import BrokerFacts
 from regent.network.broker_channel import BrokerChannel, ChannelMetrics
+from regent.network.encoding_ahead import EncodingAhead
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import ProtocolVersion, cluster_protocol_version
 from regent.protocol.control_requests import ControlRequests, ControlResponse
@@ -76,6 +77,7 @@ class ControllerChannelManager:
         self._closing: set[asyncio.Task[None]] = set()
         self._shared = SharedMetadata()
         self._encoding = asyncio.Lock()
+        self._writing: set[EncodingAhead] = set()
 
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Have connections to these brokers, and to no others, through which nothing is sent.
@@ -118,6 +120,7 @@ class ControllerChannelManager:
             on_response=self._on_response,
             on_settled=functools.partial(self._broker_has_settled, broker.broker_id),
             encoding=self._encoding,
+            writing=self._writing,
             stands_by=stands_by,
         )
 

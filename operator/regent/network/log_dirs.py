@@ -14,6 +14,7 @@ from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.log_dirs import LogDirs
 from regent.network.api_versions import ask_versions
+from regent.network.broker_identity import require_identity
 from regent.network.connection import BrokerConnection
 from regent.network.connection_problem import connection_problem, endpoint_text
 from regent.network.settings import ChannelSettings
@@ -59,7 +60,7 @@ async def _ask_one(broker: Broker, settings: ChannelSettings) -> LogDirs | str:
     problem = "it has no listener that the settings for brokers (broker_*) can use"
     for endpoint in settings.candidates(broker):
         try:
-            answer = await _ask_at(endpoint, settings)
+            answer = await _ask_at(endpoint, broker.broker_id, settings)
         except _FAILURES as error:
             problem = str(connection_problem(error, endpoint=endpoint, settings=settings))
         else:
@@ -69,11 +70,12 @@ async def _ask_one(broker: Broker, settings: ChannelSettings) -> LogDirs | str:
     return problem
 
 
-async def _ask_at(endpoint: EndPoint, settings: ChannelSettings) -> LogDirs | str:
+async def _ask_at(endpoint: EndPoint, broker_id: int, settings: ChannelSettings) -> LogDirs | str:
     connection = await BrokerConnection.open(endpoint, client_id=CLIENT_ID, settings=settings)
     try:
         async with asyncio.timeout(settings.response_timeout):
             supported = await ask_versions(connection)
+            await require_identity(connection, broker_id, supported=supported)
             version = log_dirs.chosen_version(supported.get(log_dirs.API_KEY))
             body = await connection.round_trip(
                 log_dirs.API_KEY,

@@ -180,11 +180,12 @@ def read_result(status: int, output: bytes, errors: str) -> PlanResult:
     if status in (PlannerStatus.ALL_GOALS_MET, PlannerStatus.SOFT_GOAL_UNMET):
         return _read_plan(output)
     message = errors.strip()
-    beginning = message.removeprefix(_ERROR)[:_MESSAGE_MAX]
+    said = _planners_own(message)
+    beginning = (said or message)[:_MESSAGE_MAX]
     if status == PlannerStatus.INFEASIBLE:
         found = islice(_REASON.finditer(errors), _REASONS_MAX)
         return InfeasibleGoals(tuple(m[1][:_MESSAGE_MAX] for m in found) or (beginning,))
-    if status == PlannerStatus.INVALID_INPUT and message.startswith(_ERROR):
+    if status == PlannerStatus.INVALID_INPUT and said is not None:
         return InvalidGoals(beginning)
     if status == PlannerStatus.PACKAGE_MISSING:
         return PlannerMissing(beginning)
@@ -192,6 +193,13 @@ def read_result(status: int, output: bytes, errors: str) -> PlanResult:
         return HistoryUnusable(beginning)
     how = f"signal {-status}" if status < 0 else f"exit status {status}"
     return PlannerFailed(f"it ended with {how}: {message[-_MESSAGE_MAX:] or 'it said nothing'}")
+
+
+def _planners_own(errors: str) -> str | None:
+    """The planner's message, if there is one: it is the last, after what a Java process that reads
+    a history for the planner has written to the same stream."""
+    _, found, message = f"\n{errors}".rpartition(f"\n{_ERROR}")
+    return message if found else None
 
 
 def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:

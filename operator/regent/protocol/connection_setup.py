@@ -26,7 +26,7 @@ from kio.static.primitive import i8
 from regent.model.errors import RegentError
 from regent.model.topic_config import ADMIN_SETTINGS, SETTINGS_SINCE
 from regent.protocol.api_versions import ProtocolVersion, VersionRange, parse_protocol_version
-from regent.protocol.error_codes import UNSUPPORTED_VERSION, error_name
+from regent.protocol.error_codes import INVALID_REQUEST, UNSUPPORTED_VERSION, error_name
 from regent.protocol.primitives import DecodeError, Reader
 
 _BROKER_RESOURCE: Final = i8(4)
@@ -39,6 +39,11 @@ _CONTROL_PLANE_KEY: Final = "control.plane.listener.name"
 
 class AuthenticationError(RegentError):
     """A broker refused the credentials or the mechanism."""
+
+
+class OtherBrokerError(ConnectionError):
+    """Another broker answers at the address that a broker has registered. It would take what is
+    sent to that one for its own: what the other one is to delete, it deletes."""
 
 
 class UnknownApiVersionsError(DecodeError):
@@ -138,15 +143,11 @@ def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
     """The settings, or Kafka's name of the error with which the broker refused to give them.
 
     Raises:
+        OtherBrokerError: If it is another broker than the one that was asked.
         DecodeError: If the body is malformed.
     """
     reader = Reader(body)
-    reader.int32()  # throttle time
-    results = reader.array_length()
-    if results != 1:
-        raise DecodeError(f"{results} results for one resource")
-    code = reader.int16()
-    reader.nullable_string()  # error message
+    code = _read_refusal(reader)
     reader.int8()  # resource type
     reader.string()  # resource name
     if code:
@@ -165,6 +166,30 @@ def decode_broker_settings_response(body: bytes) -> BrokerSettings | str:
     )
     topics = {key: values[key] for key in (*SETTINGS_SINCE, *ADMIN_SETTINGS) if key in values}
     return BrokerSettings(protocol_version, listener, topics)
+
+
+def check_identity(body: bytes) -> None:
+    """Raise if the answer to :func:`broker_settings_request` says that another broker was asked.
+    Any other refusal says nothing.
+
+    Raises:
+        OtherBrokerError: If so.
+        DecodeError: If the body is malformed.
+    """
+    _read_refusal(Reader(body))
+
+
+def _read_refusal(reader: Reader) -> int:
+    """The beginning of the answer for one broker: the error code, 0 for none."""
+    reader.int32()  # throttle time
+    results = reader.array_length()
+    if results != 1:
+        raise DecodeError(f"{results} results for one resource")
+    code, message = reader.int16(), reader.nullable_string()
+    # Every broker answers so if it is asked for the settings of another one, and only then.
+    if code == INVALID_REQUEST:
+        raise OtherBrokerError(f"another broker answers there: {message or error_name(code)}")
+    return code
 
 
 def _read_config(reader: Reader) -> tuple[str, str | None]:

@@ -10,12 +10,17 @@ from regent.protocol.control_requests import (
     ControlResponse,
     DescribeLogDirsRequest,
     LeaderAndIsrRequest,
+    PartitionUpdates,
     UpdateMetadataRequest,
 )
 from regent.protocol.framing import Part
 
 ENCODED_AT_ONCE: Final = 100_000
 """Partitions of a request that are encoded in one step: some 50 ms."""
+
+WORTH_ENCODING_AHEAD: Final = 1_000
+"""Partitions that take a millisecond to encode, and more. What waits may still be
+merged, which is work done in vain, and small updates often are."""
 
 Body = tuple[Part, ...]
 """A request body in parts that are sent one after the other: large ones are shared by receivers, or
@@ -63,6 +68,13 @@ def is_flexible(request: ControlRequest, version: int) -> bool:
         case DescribeLogDirsRequest():
             return False
     return stop_replica.is_flexible(version)
+
+
+def encode_ahead(updates: PartitionUpdates, version: int) -> None:
+    """Encode what an UpdateMetadata of that version will say of partitions, which keeps it, if that
+    takes a while and no longer than others can wait."""
+    if WORTH_ENCODING_AHEAD <= len(updates.partitions) <= ENCODED_AT_ONCE:
+        update_metadata.encoded_partitions(updates, version)
 
 
 def encode_body(request: ControlRequest, *, version: int, listener: str | None = None) -> Body:

@@ -10,12 +10,14 @@ from __future__ import annotations
 import functools
 import struct
 import uuid
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from operator import attrgetter
+from operator import attrgetter, itemgetter
 from typing import Final
 
-from regent.model.partition import LeaderRecoveryState
+from regent.model.partition import LeaderRecoveryState, TopicPartition
 from regent.model.topic import ZERO_TOPIC_ID
+from regent.protocol.collected_entries import CollectedEntries, TopicEntries
 from regent.protocol.control_requests import LeaderAndIsrRequest, LeaderAndIsrResponse
 from regent.protocol.error_codes import NONE, STALE_CONTROLLER_EPOCH
 from regent.protocol.framing import Part
@@ -30,8 +32,8 @@ from regent.protocol.response_errors import (
 from regent.protocol.topic_sections import (
     TopicsInPieces,
     by_topic,
+    grouped_section,
     topic_head,
-    topics_section,
     ungrouped_section,
 )
 
@@ -63,6 +65,7 @@ _LOOKED_AT: Final = 10_000
 
 _pack_epochs: Final = struct.Struct(">iq").pack
 _is_unusual: Final = attrgetter("is_unusual")
+_topic_of: Final = itemgetter(0)
 _leader_of: Final = attrgetter("leader_and_isr.leader")
 
 
@@ -99,14 +102,21 @@ def encode_leader_and_isr(
     if version >= _TOPIC_ID_SINCE:
         parts.append(b"\x00")
     leaders = [*_live_leaders(request, listener, encoding), encoding.tags]
-    head = topic_head(request.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
-    if is_collected(request, version):
-        section = TopicsInPieces(request.entries.topics, head)
+    if _fits(request.entries, version):
+        head = topic_head(request.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
+        section = TopicsInPieces(_all_entries(request, version, encoding), head)
         return b"".join(parts), section, b"".join(leaders)
-    topics, suffix = _topics(request, version, encoding)
+    entries, suffix = _entries_of(request, request.partitions, version, encoding)
     if version >= _GROUPED_SINCE:
-        parts += topics_section(topics, head, encoding=encoding, suffix=suffix)
+        parts += grouped_section(
+            request.partitions,
+            entries,
+            encoding=encoding,
+            topic_ids=request.topic_ids if version >= _TOPIC_ID_SINCE else None,
+            suffix=suffix,
+        )
     else:
+        topics = by_topic(request.partitions, entries)
         parts += ungrouped_section(topics, encoding=encoding, suffix=suffix)
     return (b"".join(parts + leaders),)
 
@@ -127,23 +137,46 @@ def _usual_suffix(version: int) -> bytes:
 
 
 def is_collected(request: LeaderAndIsrRequest, version: int) -> bool:
-    """Whether the partition entries were collected beforehand: the request is encoded without a
+    """Whether all partition entries were collected beforehand: the request is encoded without a
     look at its partitions."""
     entries = request.entries
+    return _fits(entries, version) and entries.entry_count == len(request.partitions)
+
+
+def _fits(entries: CollectedEntries, version: int) -> bool:
+    """Whether there are entries, as this version has them."""
     return (
-        is_flexible(version)
-        and entries.suffix == _usual_suffix(version)
-        and entries.entry_count == len(request.partitions)
+        is_flexible(version) and bool(entries.topics) and entries.suffix == _usual_suffix(version)
     )
 
 
-def _topics(
+def _all_entries(
     request: LeaderAndIsrRequest, version: int, encoding: Encoding
-) -> tuple[Mapping[str, list[bytes]], bytes]:
-    """Partition entries by topic, but for a last part that is the same for all."""
-    states = list(map(request.states.__getitem__, request.partitions))
-    entries, suffix = _entries(states, list(request.partitions.values()), version, encoding)
-    return by_topic(request.partitions, entries), suffix
+) -> Mapping[str, TopicEntries]:
+    """The entries that were collected, and those of topics that were left out, or in part."""
+    collected = request.entries.topics
+    if is_collected(request, version):
+        return collected
+    counts = Counter(map(_topic_of, request.partitions))
+    topics = {topic: some for topic, some in collected.items() if some.count == counts[topic]}
+    others = {tp: is_new for tp, is_new in request.partitions.items() if tp[0] not in topics}
+    entries, suffix = _entries_of(request, others, version, encoding)
+    topics |= {
+        topic: TopicEntries.of(some, suffix=suffix)
+        for topic, some in by_topic(others, entries).items()
+    }
+    return {topic: topics[topic] for topic in counts}
+
+
+def _entries_of(
+    request: LeaderAndIsrRequest,
+    partitions: Mapping[TopicPartition, bool],
+    version: int,
+    encoding: Encoding,
+) -> tuple[list[bytes], bytes]:
+    """Entries of some partitions, but for a last part that is the same for all."""
+    states = list(map(request.states.__getitem__, partitions))
+    return _entries(states, list(partitions.values()), version, encoding)
 
 
 def _entries(

@@ -93,9 +93,10 @@ def prefixes_of(
                 + pack_int32(current.partition_epoch)
                 + arrays[state.assignment.replicas]
             )
-            remember(state, field, known)
+            # before the bytes: another thread that finds these does not look any further
             if _is_unusual(current, state.assignment):
                 remember(state, "is_unusual", True)
+            remember(state, field, known)
         prefixes.append(known)
     return prefixes
 
@@ -164,6 +165,18 @@ class StateMaker:
         self._kept += (current, assignment)
         if _is_unusual(current, assignment):
             self._unusual[pair] = None
+
+
+def states_of(
+    partitions: Sequence[int],
+    leaderships: Sequence[LeaderAndIsr],
+    assignments: Sequence[ReplicaAssignment],
+) -> list[PartitionState]:
+    """Values of partitions by their indexes. Where many share their leadership, as after one event
+    that concerns them all, their bytes are made at once, too."""
+    if 2 * len(set(map(id, leaderships))) > len(partitions):
+        return list(map(PartitionState, partitions, leaderships, assignments))
+    return StateMaker().make(partitions, leaderships, assignments)
 
 
 class _Indexes(dict[int, bytes]):

@@ -12,6 +12,7 @@ import uuid
 from collections import deque
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from operator import attrgetter
 from typing import Final
 
 from regent.model.cluster import Broker
@@ -48,6 +49,9 @@ def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
     receivers |= dict.fromkeys(b for b, named in requests.stop_replica.items() if named)
     receivers |= dict.fromkeys((*requests.describe_log_dirs, *requests.list_replicas))
     return tuple(receivers)
+
+
+_deletes: Final = attrgetter("delete")
 
 
 class PendingRequests:
@@ -87,6 +91,13 @@ class PendingRequests:
             + len(self._stops)
             + self._asks_for_log_dirs
         )
+
+    @property
+    def next_update(self) -> PartitionUpdates | None:
+        """What the next UpdateMetadata will say of partitions, if nothing is added before: None if
+        other requests come first, or if several updates wait, which are merged."""
+        is_next = not (self._leadership or self._deletions_before)
+        return self._metadata.only_update if is_next else None
 
     def add(self, requests: ControlRequests, metadata: Metadata) -> None:
         """Add what a batch has for the broker.
@@ -128,6 +139,9 @@ class PendingRequests:
                 self._deletions_before[tp] = stop
 
     def _add_stops(self, stops: Mapping[TopicPartition, StopReplicaPartition]) -> None:
+        if not self._stops and not any(map(_deletes, stops.values())):
+            self._stops.update(stops)
+            return
         for tp, stop in stops.items():
             before = self._stops.get(tp)
             if stop.delete:
@@ -173,11 +187,13 @@ class PendingRequests:
         """Deletions first, as in Kafka, and never both kinds at once: the oldest versions have one
         flag for all partitions."""
         candidates = waiting if among is None else among
-        delete = any(stop.delete for stop in candidates.values())
+        delete = any(map(_deletes, candidates.values()))
         chosen = (tp for tp, stop in candidates.items() if stop.delete is delete)
         some = list(islice(chosen, self._shared.max_partitions))
         self._overtaken = 0
-        return StopReplicaRequest(self._header, {tp: waiting.pop(tp) for tp in some})
+        return StopReplicaRequest(
+            self._header, dict(zip(some, map(waiting.pop, some), strict=True))
+        )
 
 
 def _merge_stops(
@@ -309,6 +325,11 @@ class _PendingUpdateMetadata:
     @property
     def size(self) -> int:
         return self._size + self._brokers_wait
+
+    @property
+    def only_update(self) -> PartitionUpdates | None:
+        """The update that waits, if it is one."""
+        return self._updates[0] if len(self._updates) == 1 else None
 
     @property
     def must_list_brokers_first(self) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import uuid
+from collections.abc import Callable
 from typing import Final
 
 import msgspec
@@ -166,11 +167,15 @@ class Encoding(msgspec.Struct, frozen=True):
     def string(self, text: str) -> bytes:
         """Raises ValueError for a string too long for the legacy encoding."""
         raw = text.encode()
+        return self.string_length(len(raw)) + raw
+
+    def string_length(self, size: int) -> bytes:
+        """What goes ahead of a string of that many bytes. Raises as :meth:`string`."""
         if self.flexible:
-            return uvarint(len(raw) + 1) + raw
-        if len(raw) > MAX_LEGACY_STRING_LENGTH:
-            raise ValueError(f"a string of {len(raw)} bytes is too long for this version")
-        return pack_int16(len(raw)) + raw
+            return uvarint(size + 1)
+        if size > MAX_LEGACY_STRING_LENGTH:
+            raise ValueError(f"a string of {size} bytes is too long for this version")
+        return pack_int16(size)
 
     def nullable_string(self, text: str | None) -> bytes:
         if text is None:
@@ -180,6 +185,23 @@ class Encoding(msgspec.Struct, frozen=True):
 
 LEGACY: Final = Encoding(flexible=False)
 FLEXIBLE: Final = Encoding(flexible=True)
+
+
+class _StringLengths(dict[int, bytes]):
+    """Encoded lengths of strings, each made on first use. Raises as :meth:`Encoding.string`."""
+
+    def __init__(self, encoding: Encoding) -> None:
+        super().__init__()
+        self._encoding = encoding
+
+    def __missing__(self, size: int) -> bytes:
+        encoded = self[size] = self._encoding.string_length(size)
+        return encoded
+
+
+def lengths_of_strings(encoding: Encoding) -> Callable[[int], bytes]:
+    """:meth:`Encoding.string_length` for who encodes many strings."""
+    return _StringLengths(encoding).__getitem__
 
 
 def uuid_bytes(value: uuid.UUID | None) -> bytes:

@@ -6,8 +6,11 @@ Versions and their fields: ``entities/stop_replica.py``.
 from __future__ import annotations
 
 import struct
+from collections.abc import Mapping
+from operator import itemgetter
 from typing import Final
 
+from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     StopReplicaPartition,
     StopReplicaRequest,
@@ -16,12 +19,11 @@ from regent.protocol.control_requests import (
 from regent.protocol.primitives import (
     FLEXIBLE,
     LEGACY,
-    NO_TAGS,
     pack_int32,
     pack_int64,
 )
 from regent.protocol.response_errors import expect_end, read_error_code, read_errors_by_name
-from regent.protocol.topic_sections import by_topic, topics_section, ungrouped_section
+from regent.protocol.topic_sections import by_topic, grouped_section, ungrouped_section
 
 API_KEY: Final = 5
 VERSIONS: Final = range(5)
@@ -30,7 +32,11 @@ _GROUPED_SINCE: Final = 1
 _PER_PARTITION_SINCE: Final = 3
 _KRAFT_FLAG_SINCE: Final = 4
 
-_pack_partition: Final = struct.Struct(">ii?").pack
+_pack_partition: Final = struct.Struct(">ii?x").pack
+"""With the byte for no tagged fields."""
+_index_of: Final = itemgetter(1)
+_epoch_of: Final = itemgetter(0)
+_delete_of: Final = itemgetter(1)
 
 
 def is_flexible(version: int) -> bool:
@@ -54,20 +60,23 @@ def encode_stop_replica(request: StopReplicaRequest, *, version: int) -> bytes:
     if version < _PER_PARTITION_SINCE:
         delete = any(stop.delete for stop in partitions.values())
         parts.append(b"\x01" if delete else b"\x00")
-    entries = [_entry(tp.partition, stop, version=version) for tp, stop in partitions.items()]
-    topics = by_topic(partitions, entries)
+    entries = _entries(partitions, version)
     if version >= _GROUPED_SINCE:
-        parts += topics_section(topics, encoding.string, encoding=encoding)
+        parts += grouped_section(partitions, entries, encoding=encoding)
     else:
-        parts += ungrouped_section(topics, encoding=encoding)
+        parts += ungrouped_section(by_topic(partitions, entries), encoding=encoding)
     parts.append(encoding.tags)
     return b"".join(parts)
 
 
-def _entry(partition: int, stop: StopReplicaPartition, *, version: int) -> bytes:
+def _entries(
+    partitions: Mapping[TopicPartition, StopReplicaPartition], version: int
+) -> list[bytes]:
+    indexes = map(_index_of, partitions)
     if version < _PER_PARTITION_SINCE:
-        return pack_int32(partition)
-    return _pack_partition(partition, stop.leader_epoch, stop.delete) + NO_TAGS
+        return list(map(pack_int32, indexes))
+    stops = partitions.values()
+    return list(map(_pack_partition, indexes, map(_epoch_of, stops), map(_delete_of, stops)))
 
 
 def decode_stop_replica_response(

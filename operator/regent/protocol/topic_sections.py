@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import functools
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from itertools import groupby
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from itertools import chain, groupby, repeat
 from operator import itemgetter
 from typing import Final
 
 from regent.model.partition import TopicPartition
 from regent.protocol.collected_entries import TopicEntries
-from regent.protocol.primitives import FLEXIBLE, NO_TAGS, Encoding, uuid_bytes
+from regent.protocol.primitives import (
+    FLEXIBLE,
+    NO_TAGS,
+    Encoding,
+    lengths_of_strings,
+    uuid_bytes,
+)
 
 PIECE_SIZE: Final = 200_000
 """Bytes in a piece of :class:`TopicsInPieces`, and those of a topic more at most."""
@@ -40,6 +46,43 @@ def topic_head(
     if not with_id:
         return encoding.string
     return lambda topic: encoding.string(topic) + uuid_bytes(topic_ids.get(topic))
+
+
+def grouped_section(
+    partitions: Collection[TopicPartition],
+    entries: list[bytes],
+    *,
+    encoding: Encoding,
+    topic_ids: Mapping[str, uuid.UUID] | None = None,
+    suffix: bytes = b"",
+) -> list[bytes]:
+    """The array of topics, each with the array of its partitions, as parts to be joined.
+
+    A cluster of small topics is where this matters: there a topic costs more than a partition.
+
+    Args:
+        entries: Of the partitions, in the same order.
+        topic_ids: Of those topics that have one, where the version has ids; None: it has not.
+        suffix: Follows each entry, where that is the same for all of them: joining is cheaper than
+            appending it to each.
+    """
+    topics = list(map(_topic_of, partitions))
+    if topics[:1] == topics[1:2] or len(dict.fromkeys(topics)) < len(topics):
+        head = topic_head(topic_ids or {}, encoding, with_id=topic_ids is not None)
+        return topics_section(by_topic(partitions, entries), head, encoding=encoding, suffix=suffix)
+    names = list(map(str.encode, topics))
+    columns: list[Iterable[bytes]] = [map(lengths_of_strings(encoding), map(len, names)), names]
+    if topic_ids is not None:
+        columns.append(map(uuid_bytes, map(topic_ids.get, topics)))
+    columns += [
+        repeat(encoding.array_length(1)),
+        entries,
+        repeat(suffix + encoding.tags),
+    ]
+    return [
+        encoding.array_length(len(topics)),
+        *chain.from_iterable(zip(*columns, strict=False)),
+    ]
 
 
 def topics_section(

@@ -9,6 +9,8 @@ partition epoch 0, the rest kept.
 from __future__ import annotations
 
 import struct
+from itertools import repeat
+from operator import add
 from typing import Final
 
 import msgspec
@@ -33,8 +35,7 @@ from regent.protocol.primitives import (
 from regent.protocol.response_errors import expect_end, read_error_code
 from regent.protocol.topic_sections import (
     by_topic,
-    topic_head,
-    topics_section,
+    grouped_section,
     ungrouped_section,
 )
 
@@ -70,23 +71,36 @@ def encode_update_metadata(request: UpdateMetadataRequest, *, version: int) -> t
         own += _pack_epochs(header.controller_epoch, header.broker_epoch)
     else:
         own += pack_int32(header.controller_epoch)
-    updates, brokers = request.updates, request.brokers
-    partitions = updates.encoded.get(version)
-    if partitions is None:
-        partitions = updates.encoded[version] = _encode_partitions(updates, version)
+    brokers = request.brokers
+    partitions = encoded_partitions(request.updates, version)
     live = brokers.encoded.get(version)
     if live is None:
         live = brokers.encoded[version] = _encode_brokers(brokers, version)
     return own, partitions, live
 
 
+def encoded_partitions(updates: PartitionUpdates, version: int) -> bytes:
+    """The part of the body that says what is new of partitions. The value keeps it."""
+    known = updates.encoded.get(version)
+    if known is None:
+        known = updates.encoded[version] = _encode_partitions(updates, version)
+    return known
+
+
 def _encode_partitions(updates: PartitionUpdates, version: int) -> bytes:
     encoding = FLEXIBLE if is_flexible(version) else LEGACY
     entries, suffix = _entries(updates, encoding)
-    topics = by_topic(updates.partitions, entries)
     if version >= _GROUPED_SINCE:
-        head = topic_head(updates.topic_ids, encoding, with_id=version >= _TOPIC_ID_SINCE)
-        return b"".join(topics_section(topics, head, encoding=encoding, suffix=suffix))
+        return b"".join(
+            grouped_section(
+                updates.partitions,
+                entries,
+                encoding=encoding,
+                topic_ids=updates.topic_ids if version >= _TOPIC_ID_SINCE else None,
+                suffix=suffix,
+            )
+        )
+    topics = by_topic(updates.partitions, entries)
     return b"".join(ungrouped_section(topics, encoding=encoding, suffix=suffix))
 
 
@@ -103,10 +117,11 @@ def _entries(updates: PartitionUpdates, encoding: Encoding) -> tuple[list[bytes]
     if not offline:
         return prefixes, encoding.int32_array(()) + encoding.tags
     arrays = Int32Arrays(flexible=encoding.flexible)
-    return [
-        prefix + arrays[offline.get(tp, ())]
-        for tp, prefix in zip(updates.partitions, prefixes, strict=True)
-    ], encoding.tags
+    # What one broker's stop changes has the same offline replica everywhere.
+    ends = list(map(arrays.__getitem__, map(offline.get, updates.partitions, repeat(()))))
+    if len(arrays) == 1:
+        return prefixes, ends[0] + encoding.tags
+    return list(map(add, prefixes, ends)), encoding.tags
 
 
 def _encode_brokers(brokers: BrokerList, version: int) -> bytes:

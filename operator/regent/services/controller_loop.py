@@ -39,7 +39,8 @@ from regent.zk_data.operations import SessionState, WatchedEvent
 MANY_CHANGED: Final = 1_000
 """Partitions. After an event that has changed more, numbers are taken a little later."""
 
-NUMBERS_DELAY_S: Final = 0.2
+NUMBERS_DELAY_S: Final = 1.0
+"""Until brokers have been sent what they wait for, which takes the processor."""
 
 
 class ReplicaSettings(NamedTuple):

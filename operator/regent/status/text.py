@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from rich.console import Console
@@ -20,6 +20,9 @@ RESTART_DEPOSED: Final = (
 _UNBOUNDED: Final = 100_000
 """Columns of what is no terminal: a program that reads a pipe needs whole lines."""
 
+_UNREADABLE: Final = 50
+"""Znodes that cannot be read, of which each has a line."""
+
 
 def render_status(report: Report) -> str:
     """The report for standard output: in colours and as wide as the terminal, if that is one."""
@@ -32,7 +35,7 @@ def render_status(report: Report) -> str:
         *_unserved_listeners(report["regent"] or {}),
         *_unreached_brokers(report["regent"] or {}),
         *_refused_peers(report["regent"] or {}),
-        *(f"Unreadable  {problem}" for problem in report["problems"]),
+        *_unreadable(report["problems"]),
     ]
     with console.capture() as captured:
         for line in (
@@ -53,6 +56,14 @@ def plain(text: str) -> str:
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
     )
+
+
+def _unreadable(problems: Sequence[str]) -> Iterator[str]:
+    """The first of the znodes that cannot be read: there may be one for each partition."""
+    yield from (f"Unreadable  {problem}" for problem in problems[:_UNREADABLE])
+    if len(problems) > _UNREADABLE:
+        more = len(problems) - _UNREADABLE
+        yield f"Unreadable  and {more:,} more, which --json names"
 
 
 def _controller(report: Report) -> str:

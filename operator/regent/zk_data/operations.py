@@ -93,12 +93,14 @@ class Check(msgspec.Struct, frozen=True, gc=False):
 
 Operation = Create | SetData | Delete | Check
 
+_WITH_DATA: Final = (Create, SetData)
+
 
 def operation_size(operation: Operation) -> int:
     """Bytes of an operation's path and data."""
     path = operation.path
     size = len(path) if path.isascii() else len(path.encode())
-    if isinstance(operation, Create | SetData):
+    if isinstance(operation, _WITH_DATA):
         size += len(operation.data)
     return size
 

@@ -104,16 +104,21 @@ def partition_state(partition: TopicPartition) -> str:
 def partition_states(partitions: Iterable[TopicPartition]) -> list[str]:
     """:func:`partition_state` for many. Fast where the partitions of a topic are adjacent."""
     found: list[str] = []
-    ends: dict[int, str] = {}
+    ends = _StateEnds()
     of_topic, start = None, ""
     for topic, number in partitions:
         if topic is not of_topic:
             of_topic, start = topic, _TOPIC_PREFIX + topic + _PARTITIONS
-        end = ends.get(number)
-        if end is None:
-            end = ends[number] = f"{number}{_STATE_SUFFIX}"
-        found.append(start + end)
+        found.append(start + ends[number])
     return found
+
+
+class _StateEnds(dict[int, str]):
+    """Ends of the paths of state nodes, by the partition."""
+
+    def __missing__(self, number: int) -> str:
+        end = self[number] = f"{number}{_STATE_SUFFIX}"
+        return end
 
 
 def delete_topic(name: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import uuid
 from collections.abc import Callable, Mapping
+from itertools import islice
 from typing import Annotated, Final
 
 import msgspec
@@ -51,8 +52,11 @@ class TopicZNode(msgspec.Struct, frozen=True):
 
     @property
     def described_problems(self) -> str | None:
-        """Why partitions are missing; None if none is."""
-        return "; ".join(f"partition {p}: {why}" for p, why in self.problems.items()) or None
+        """Why partitions are missing, of the first few, and how many more are; None if none is."""
+        some = islice(self.problems.items(), _DESCRIBED)
+        described = "; ".join(f"partition {p}: {why}" for p, why in some)
+        more = len(self.problems) - _DESCRIBED
+        return f"{described}; and {more:,} partitions more" if more > 0 else described or None
 
 
 class _Topic(msgspec.Struct):
@@ -78,6 +82,9 @@ class _PartitionState(msgspec.Struct, gc=False):
     isr: Replicas
     leader_recovery_state: Annotated[int, msgspec.Meta(ge=0, le=1)] = 0
 
+
+_DESCRIBED: Final = 5
+"""Partitions of a topic whose problems are described."""
 
 _NO_REPLICAS: Final[Replicas] = ()
 _decode_topic_json: Final[Callable[[bytes], _Topic]] = msgspec.json.Decoder(_Topic).decode
@@ -220,6 +227,19 @@ def encode_partition_state(state: LeaderAndIsr) -> bytes:
         ",".join(map(str, state.isr)).encode(),
         recovery,
     )
+
+
+def partition_state_encoder() -> Callable[[LeaderAndIsr], bytes]:
+    """:func:`encode_partition_state` for many, of which a lot are one and the same object."""
+    known: dict[int, tuple[LeaderAndIsr, bytes]] = {}
+
+    def encode(state: LeaderAndIsr) -> bytes:
+        found = known.get(id(state))
+        if found is None:  # the state is kept for its id
+            found = known[id(state)] = (state, encode_partition_state(state))
+        return found[1]
+
+    return encode
 
 
 def _decode_topic_leniently(path: str, data: bytes, czxid: int) -> TopicZNode:

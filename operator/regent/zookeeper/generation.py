@@ -198,13 +198,6 @@ class Generation:
         """A path as the servers know it, with the chroot."""
         return path if not self._chroot else (self._chroot + path).rstrip("/")
 
-    def all_absolute(self, paths: Sequence[str]) -> Sequence[str]:
-        """:meth:`absolute` for many."""
-        chroot = self._chroot
-        if not chroot:
-            return paths
-        return [chroot if path == "/" else chroot + path for path in paths]
-
     @property
     def is_connected(self) -> bool:
         return self._connected.is_set() and not self._is_over

@@ -40,24 +40,29 @@ class MultiRead:
     """A request object for kazoo: read ``paths``, all of them in the same way.
 
     Args:
-        paths: Absolute paths (with the chroot).
+        paths: Without the chroot.
         opcode: :data:`GET_DATA` or :data:`GET_CHILDREN`.
+        chroot: Goes in front of each path; empty: there is none.
     """
 
     type: ClassVar[int] = 22
-    __slots__ = ("opcode", "paths")
+    __slots__ = ("chroot", "opcode", "paths")
 
-    def __init__(self, paths: Sequence[str], opcode: Literal[4, 8]) -> None:
+    def __init__(self, paths: Sequence[str], opcode: Literal[4, 8], *, chroot: str = "") -> None:
         self.paths = paths
         self.opcode = opcode
+        self.chroot = chroot
 
     def __repr__(self) -> str:
         return f"MultiRead({len(self.paths)} paths)"
 
     def serialize(self) -> bytes:
         """The body of the request."""
-        headers = _PathHeaders(self.opcode)
-        parts = [headers[len(encoded)] + encoded for encoded in map(str.encode, self.paths)]
+        paths, chroot = self.paths, self.chroot
+        if chroot and "/" in paths:
+            paths = ["" if path == "/" else path for path in paths]
+        headers = _PathHeaders(self.opcode, chroot.encode())
+        parts = [headers[len(encoded)] + encoded for encoded in map(str.encode, paths)]
         return _NO_WATCH.join((*parts, _END))
 
     def deserialize(self, data: bytes, offset: int) -> list[ReadAnswer] | None:
@@ -99,14 +104,16 @@ class MultiRead:
 
 
 class _PathHeaders(dict[int, bytes]):
-    """Header of a read and the length of its path, by that length."""
+    """Header of a read, the length of its path and the chroot, by the length of the rest of it."""
 
-    def __init__(self, opcode: int) -> None:
+    def __init__(self, opcode: int, chroot: bytes) -> None:
         super().__init__()
         self._opcode = opcode
+        self._chroot = chroot
 
     def __missing__(self, length: int) -> bytes:
-        header = self[length] = _PATH_HEADER.pack(self._opcode, 0, -1, length)
+        front = _PATH_HEADER.pack(self._opcode, 0, -1, len(self._chroot) + length)
+        header = self[length] = front + self._chroot
         return header
 
 

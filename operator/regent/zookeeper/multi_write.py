@@ -7,7 +7,7 @@ hundred thousand operations, and leaves error codes as numbers.
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import ClassVar, Final, assert_never
 
 from kazoo.security import ACL
@@ -84,9 +84,7 @@ class MultiWrite:
     def size(self) -> int:
         """Bytes of the request as a server counts them."""
         overhead, acl = len(self.chroot.encode()), len(self.acl)
-        return REQUEST_OVERHEAD + sum(
-            size_of(operation, overhead=overhead, acl=acl) for operation in self.operations
-        )
+        return REQUEST_OVERHEAD + sum(sizes_of(self.operations, overhead=overhead, acl=acl))
 
     def __repr__(self) -> str:
         return f"MultiWrite({len(self.operations)} operations)"
@@ -96,7 +94,8 @@ class MultiWrite:
         parts: list[bytes] = []
         chroot, pack_path, pack = self.chroot, _PATH_HEADER.pack, _INT.pack
         for operation in self.operations:
-            encoded = ((chroot + operation.path).rstrip("/") or "/").encode()
+            path = operation.path
+            encoded = (chroot + path if path != "/" else chroot or path).encode()
             match operation:
                 case SetData():
                     data = operation.data
@@ -137,11 +136,12 @@ class MultiWrite:
         """Answers in the order of the operations. Paths of created nodes are without the chroot."""
         answers: list[WriteAnswer] = []
         skip = len(self.chroot.encode())
+        written = _WrittenVersions()
         kind, done, _ = _HEADER.unpack_from(data, offset)
         offset += _HEADER.size
         while not done:
             if kind == _SET_DATA:
-                answers.append(Written(_INT.unpack_from(data, offset + _VERSION_IN_STAT)[0]))
+                answers.append(written[_INT.unpack_from(data, offset + _VERSION_IN_STAT)[0]])
                 offset += _STAT_SIZE
             elif kind == _CREATE:
                 (size,) = _INT.unpack_from(data, offset)
@@ -160,6 +160,14 @@ class MultiWrite:
         return answers
 
 
+class _WrittenVersions(dict[int, Written]):
+    """Results by dataVersion: a transaction has few different ones."""
+
+    def __missing__(self, version: int) -> Written:
+        written = self[version] = Written(version)
+        return written
+
+
 def serialize_acl(entries: Sequence[ACL]) -> bytes:
     """An access control list as every create carries it."""
     parts = [_INT.pack(len(entries))]
@@ -172,22 +180,22 @@ def serialize_acl(entries: Sequence[ACL]) -> bytes:
     return b"".join(parts)
 
 
-def size_of(operation: Operation, *, overhead: int, acl: int) -> int:
-    """How many bytes an operation takes in the request.
+def sizes_of(operations: Iterable[Operation], *, overhead: int, acl: int) -> Iterator[int]:
+    """How many bytes each operation takes in the request.
 
     Args:
-        operation: What is to be sent.
+        operations: What is to be sent.
         overhead: Bytes added to every path.
         acl: Bytes of the access control list, which only creations carry.
     """
-    size = overhead + operation_size(operation)
-    match operation:
-        case Create():
-            return 21 + acl + size
-        case SetData():
-            return 21 + size
-        case Delete() | Check():
-            return 17 + size
+    beside = {
+        Create: 21 + acl + overhead,
+        SetData: 21 + overhead,
+        Delete: 17 + overhead,
+        Check: 17 + overhead,
+    }
+    for operation in operations:
+        yield beside[type(operation)] + operation_size(operation)
 
 
 def _buffer(data: bytes) -> bytes:

@@ -199,7 +199,8 @@ async def together(coroutines: Sequence[Coroutine[Any, Any, T]]) -> list[T]:
 async def _read_chunk(
     generation: Generation, paths: Sequence[str], opcode: Literal[4, 8]
 ) -> list[ReadAnswer]:
-    (answer,) = await generation.answers([MultiRead(generation.all_absolute(paths), opcode)])
+    request = MultiRead(paths, opcode, chroot=generation.settings.chroot)
+    (answer,) = await generation.answers([request])
     if answer is None or isinstance(answer, UnimplementedError):
         raise BulkReadsUnsupportedError
     if isinstance(answer, Exception):

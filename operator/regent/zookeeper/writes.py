@@ -24,7 +24,7 @@ from regent.zookeeper.multi_write import (
     RUNTIME_INCONSISTENCY,
     MultiWrite,
     WriteAnswer,
-    size_of,
+    sizes_of,
 )
 from regent.zookeeper.reads import together
 
@@ -34,6 +34,8 @@ OPERATIONS_PER_REQUEST: Final = 1000
 ROUNDS_PER_CHUNK_MAX: Final = 5
 """After so many rounds of conflicts the rest of a chunk is written one by one."""
 PATHS_LOGGED_MAX: Final = 10
+
+_NO_OPERATIONS: Final = range(0)
 
 _REFUSAL_MESSAGES: Final = {
     ZkError.NO_AUTH: "No right to write znodes",
@@ -97,9 +99,9 @@ class GuardedWrite:
                     message, extra={"count": len(refused), "paths": refused[:PATHS_LOGGED_MAX]}
                 )
 
-    async def _write_chunk(self, chunk: Sequence[int]) -> None:
+    async def _write_chunk(self, chunk: range) -> None:
         """Write some operations, given by their indices."""
-        groups: Sequence[Sequence[int]] = [chunk]
+        groups = [chunk]
         rounds = 0
         while groups:
             groups = await self._write_groups(groups)
@@ -107,12 +109,12 @@ class GuardedWrite:
                 break
             rounds += 1
             if rounds == ROUNDS_PER_CHUNK_MAX:
-                groups = [[index] for group in groups for index in group]
+                groups = [range(index, index + 1) for group in groups for index in group]
         for group in groups:
             for index in group:
                 self._results[index] = ZkError.ROLLED_BACK
 
-    async def _write_groups(self, groups: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    async def _write_groups(self, groups: Sequence[range]) -> list[range]:
         """Write groups of operations, each in a transaction of its own.
 
         Returns:
@@ -130,25 +132,24 @@ class GuardedWrite:
             if rest
         ]
 
-    def _request(self, group: Sequence[int]) -> MultiWrite:
-        operations = [self._operations[index] for index in group]
+    def _request(self, group: range) -> MultiWrite:
         return MultiWrite(
-            [self._guard, *operations],
+            [self._guard, *self._operations[group.start : group.stop]],
             chroot=self._chroot,
             acl=self._acl,
             sensitive_acl=self._sensitive_acl,
         )
 
-    def _settle(self, group: Sequence[int], answer: Answer) -> tuple[Sequence[int], Sequence[int]]:
+    def _settle(self, group: range, answer: Answer) -> tuple[range, range]:
         """Note the results that an answer settles; return what it leaves open."""
         if isinstance(answer, Exception):
             raise unexpected(code_of(answer), self._operations[group[0]].path) from answer
         assert isinstance(answer, list)
         culprit = culprit_of(answer)
         if culprit is None:
-            for index, written in zip(group, answer[1:], strict=True):
-                self._results[index] = written
-            return (), ()
+            assert len(answer) == 1 + len(group), "an answer to the guard, and one to each"
+            self._results[group.start : group.stop] = answer[1:]
+            return _NO_OPERATIONS, _NO_OPERATIONS
         position, code = culprit
         if position == 0:
             if code in EXPECTED:
@@ -160,25 +161,26 @@ class GuardedWrite:
         self._results[index] = forgiven(self._operations[index], code)
         return group[: position - 1], group[position:]
 
-    def _chunks(self) -> Iterator[Sequence[int]]:
-        overhead = len(self._chroot.encode())
+    def _chunks(self) -> Iterator[range]:
+        """Neighbours that one request can carry."""
         settings = self._generation.settings
-        largest = settings.jute_max_buffer - self._request([]).size
+        largest = settings.jute_max_buffer - self._request(_NO_OPERATIONS).size
         enough = settings.bulk_request_bytes
-        indices: list[int] = []
-        size = 0
-        for index, operation in enumerate(self._operations):
-            added = size_of(operation, overhead=overhead, acl=len(self._acl))
+        start, size = 0, 0
+        sizes = sizes_of(self._operations, overhead=len(self._chroot.encode()), acl=len(self._acl))
+        for index, added in enumerate(sizes):
             if added > largest:
                 self._results[index] = ZkError.TOO_LARGE
+                if start < index:
+                    yield range(start, index)
+                start, size = index + 1, 0
                 continue
-            if indices and (len(indices) == OPERATIONS_PER_REQUEST or size + added > enough):
-                yield indices
-                indices, size = [], 0
-            indices.append(index)
+            if start < index and (index - start == OPERATIONS_PER_REQUEST or size + added > enough):
+                yield range(start, index)
+                start, size = index, 0
             size += added
-        if indices:
-            yield indices
+        if start < len(self._operations):
+            yield range(start, len(self._operations))
 
 
 def culprit_of(answers: Sequence[WriteAnswer]) -> tuple[int, int] | None:

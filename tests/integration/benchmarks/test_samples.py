@@ -66,6 +66,19 @@ def test_every_ending_of_a_replica_is_measured_and_verified(
     assert len(details["standing_by"]) == 1
 
 
+@pytest.mark.slow
+def test_a_plan_on_spark_is_measured_and_is_that_of_a_process(tmp_path: Path) -> None:
+    document = tmp_path / "figures.json"
+    arguments = ["plan-on-spark", "--size", "50001", "--timeout", "600", "--idle-timeout", "0"]
+    result = CliRunner().invoke(main, [*arguments, "--json", str(document)])
+    assert result.exit_code == 0, result.output
+    assert result.output.endswith("s for A uniform on Spark\n")
+    process, spark = json.loads(document.read_text())["details"]["plans"]
+    assert process["cpu_s"].keys() == {"planner"}
+    assert spark["cpu_s"].keys() == {"JVM", "driver", "worker", "planner"}
+    assert spark["peak_mib"] > process["peak_mib"] > 0
+
+
 def test_events_are_measured_in_every_size() -> None:
     result = CliRunner().invoke(
         main, ["events", "--size", "500", "--rounds", "1", "--samples", "1"]

@@ -18,12 +18,7 @@ Targets = Mapping[Partition, list[int]]
 
 def create_topic(cluster: Cluster, topic: str, assignment: Mapping[int, list[int]]) -> None:
     """Write the znodes of a topic, and wait until it is there."""
-    client = cluster.znodes.client
-    partitions = {str(p): replicas for p, replicas in assignment.items()}
-    client.create(f"/config/topics/{topic}", b'{"version":1,"config":{}}')
-    client.create(
-        f"/brokers/topics/{topic}", json.dumps({"version": 1, "partitions": partitions}).encode()
-    )
+    cluster.znodes.create_topic(topic, assignment)
     cluster.wait_in_sync(topic)
 
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import re
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 
+from regent.kube.entry_budget import ENTRIES
+from regent.kube.errors import KubeError
 from regent.kube.event_recorder import PATIENCE_S, EventRecorder
 from regent.kube.object_cache import CachedObject
 from regent.reconcile.plan import PlannedEvent
@@ -101,6 +104,47 @@ class TestWhatIsSent:
         assert event["metadata"]["namespace"] == "shop"
         assert event["firstTimestamp"] == "2026-01-01T00:00:00Z"
         assert event["reportingInstance"] == "pod-1"
+
+
+class _Refusing(Store):
+    async def create(
+        self, path: str, body: Mapping[str, Any], *, dry_run: bool = False
+    ) -> dict[str, Any]:
+        raise KubeError("the API server is down")
+
+
+def test_an_api_server_that_takes_no_events_does_not_flood_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(store=_Refusing(None))
+
+    async def scenario() -> None:
+        async with bench.recording() as recorder:
+            for number in range(100):
+                recorder.record(subject(f"orders-{number}"), WARNING)
+            await recorder.flush()
+
+    run(scenario())
+    assert len(caplog.records) == ENTRIES
+
+
+def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("regent.kube.event_recorder._QUEUE_SIZE_MAX", 50)
+    bench = Bench(store=_Refusing(None))
+
+    async def scenario() -> None:
+        async with bench.recording() as recorder:
+            for number in range(100):
+                recorder.record(subject(f"orders-{number}"), WARNING)
+            await recorder.flush()
+
+    run(scenario())
+    said = [record.message for record in caplog.records]
+    # Each has entries of its own: neither hides the other.
+    assert said.count("An Event is dropped, too many are waiting") == ENTRIES
+    assert said.count("An Event cannot be recorded") == ENTRIES
 
 
 class TestWhileResourcesWait:

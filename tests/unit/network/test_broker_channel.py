@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from typing import Any
@@ -11,9 +12,10 @@ import pytest
 from regent.model.partition import TopicPartition
 from regent.network import broker_channel
 from regent.protocol import control_codec
-from regent.protocol.control_codec import Body, encode_body
+from regent.protocol.control_codec import Body, encode_ahead, encode_body
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
+    PartitionUpdates,
     StopReplicaPartition,
     StopReplicaResponse,
     UpdateMetadataResponse,
@@ -92,6 +94,43 @@ async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.Mo
         first = stub.received[0]
         assert first.request == reference.leader_and_isr(
             leader_and_isr_to(requests, stub.broker_id), version=7
+        )
+
+
+async def test_metadata_is_encoded_while_brokers_work_on_leadership(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once for all, and not if it may still be merged."""
+    monkeypatch.setattr(control_codec, "WORTH_ENCODING_AHEAD", 1)
+    done = asyncio.Event()
+    ahead: list[PartitionUpdates] = []
+
+    def encode(updates: PartitionUpdates, version: int) -> None:
+        encode_ahead(updates, version)
+        ahead.append(updates)
+        if len(ahead) == 2:
+            done.set()
+
+    monkeypatch.setattr(broker_channel, "encode_ahead", encode)
+    async with (
+        stub_brokers(2) as stubs,
+        channels(*(stub.registration for stub in stubs)) as (manager, responses),
+    ):
+        for stub in stubs:
+            stub.hold.clear()
+        requests = batch(*stubs)
+        manager.send(requests)
+        async with asyncio.timeout(60):
+            await done.wait()
+        assert ahead[0] is ahead[1]
+        assert list(ahead[0].encoded) == [8]
+        assert responses.all == []
+        for stub in stubs:
+            stub.hold.set()
+        await responses.wait_for(6)
+    for stub in stubs:
+        assert stub.received[1].request == reference.update_metadata(
+            update_metadata_to(requests, stub.broker_id), version=8
         )
 
 

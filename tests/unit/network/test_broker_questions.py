@@ -73,6 +73,17 @@ async def test_a_broker_is_asked_again_on_the_same_connection() -> None:
         asking.close()
 
 
+async def test_another_broker_is_not_asked_in_the_place_of_the_one_that_is_meant() -> None:
+    async with raw_brokers((3, 9)) as (broker,):
+        asking = questions()
+        answer_with(broker, log_dirs(5))
+        broker.told_id = 7
+        with pytest.raises(BrokerQuestionError, match="another broker answers there"):
+            await asking.replica_sizes(registration(broker), {ORDERS})
+        assert all(request_header(f).api_key == API_VERSIONS_KEY for f in broker.frames)
+        asking.close()
+
+
 async def test_questions_to_one_broker_wait_for_each_other() -> None:
     async with raw_brokers((3, 9)) as (broker,):
         asking = questions()

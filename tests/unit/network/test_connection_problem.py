@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import ssl
+import struct
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from regent.model.cluster import Broker, EndPoint
-from regent.network.connection_problem import connection_problem
+from regent.network.connection import BrokerConnection
+from regent.network.connection_problem import connection_problem, endpoint_text
 from regent.network.settings import ChannelSettings
 from regent.network.tls import tls_to_brokers
 from regent.network.tls_remedies import remedy_for_client
 from regent.protocol.connection_setup import AuthenticationError
+from regent.protocol.framing import API_VERSIONS_KEY, FrameError
+from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl import SaslCredentials
 from sandbox import wait_until_async
 from sandbox.pki import Authority
 from tests.support.stub_broker import StubBroker
-from tests.unit.network.open_channels import FAST, channels
+from tests.unit.network.open_channels import FAST, TP, batch, channels
 
 ENDPOINT = EndPoint("BROKERS", "SASL_SSL", "kafka-1", 9094)
 SASL = SaslCredentials("SCRAM-SHA-512", "regent", "a secret")
@@ -50,6 +57,79 @@ def test_silence_is_named() -> None:
     """The error that the event loop raises says nothing."""
     problem = connection_problem(TimeoutError(), endpoint=ENDPOINT, settings=ChannelSettings())
     assert str(problem).startswith("BROKERS://kafka-1:9094: TimeoutError: no answer in time;")
+
+
+def test_what_does_not_speak_kafkas_protocol_leads_to_the_addresses() -> None:
+    error = FrameError("a frame of 1213486160 bytes")
+    endpoint = EndPoint("BROKERS", "SASL_PLAINTEXT", "kafka-1", 9092)
+    problem = connection_problem(error, endpoint=endpoint, settings=ChannelSettings())
+    assert "no listener of Kafka, or one that expects TLS: see the broker's" in str(problem)
+
+
+def test_what_answers_by_tls_does_not_wait_for_it() -> None:
+    error = FrameError("a frame of 1213486160 bytes")
+    problem = connection_problem(error, endpoint=ENDPOINT, settings=ChannelSettings())
+    assert "no listener of Kafka: see the broker's" in str(problem)
+
+
+@pytest.mark.parametrize(
+    ("answers", "is_said", "is_kafka"),
+    [
+        ([b"HTTP/1.1 400 Bad Request"], "FrameError: a frame of 1213486160 bytes", False),
+        ([b"%(good)s%(good)s"], "CorrelationError: the broker sent more than the one", True),
+        ([b"%(good)s", b"HTTP/1.1 400"], "DecodeError: a frame of 1213486160 bytes", True),
+    ],
+)
+async def test_a_broker_that_has_spoken_kafkas_protocol_has_a_listener_of_kafka(
+    answers: list[bytes], is_said: str, is_kafka: bool
+) -> None:
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.closing(writer):
+            for answer in answers:
+                (size,) = length.unpack(await reader.readexactly(4))
+                request = await reader.readexactly(size)
+                good = length.pack(4) + request[4:8]  # the correlation id, and no body
+                writer.write(answer.replace(b"%(good)s", good))
+                await writer.drain()
+
+    length = struct.Struct(">i")
+    async with await asyncio.start_server(serve, "127.0.0.1") as server:
+        endpoint = EndPoint("A", "PLAINTEXT", *server.sockets[0].getsockname())
+        settings = ChannelSettings()
+        connection = await BrokerConnection.open(endpoint, client_id="x", settings=settings)
+        with contextlib.closing(connection):
+            for _ in answers[1:]:
+                await connection.round_trip(API_VERSIONS_KEY, 0, (b"",), flexible=False)
+            with pytest.raises(DecodeError) as raised:
+                await connection.round_trip(API_VERSIONS_KEY, 0, (b"",), flexible=False)
+    problem = connection_problem(raised.value, endpoint=endpoint, settings=settings)
+    assert is_said in problem.error
+    assert (problem.remedy is None) == is_kafka
+
+
+def test_an_address_of_ip_version_6_is_written_as_kafka_does() -> None:
+    assert endpoint_text(EndPoint("A", "SSL", "2001:db8::1", 9092)) == "A://[2001:db8::1]:9092"
+
+
+async def test_nothing_is_sent_to_a_broker_in_the_place_of_another_one() -> None:
+    """Two registrations with one address: what one broker is to delete, the other would delete."""
+    async with StubBroker(1) as stub:
+        copied = msgspec.structs.replace(stub.registration, broker_id=2)
+        async with channels(stub.registration, copied) as (manager, responses):
+            brokers = {1: stub.registration, 2: copied}
+            only = {1: {TP: True}, 2: {TP: True}}
+            manager.send(batch(stub, brokers=brokers, leader_and_isr=only, stop_replica={}))
+            await responses.wait_for(2)
+
+            async def problem() -> str | None:
+                return manager.problems().get(2)
+
+            said = await wait_until_async(
+                problem, until=bool, describe="the other broker to be named", timeout_s=60
+            )
+    assert len(stub.received) == 2
+    assert "OtherBrokerError: another broker answers there" in str(said)
+    assert "advertised.listeners of both" in str(said)
 
 
 def test_our_own_expired_certificate_is_what_to_look_at(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import asyncio
 from regent.model.cluster import Broker, EndPoint
 from regent.network.log_dirs import ask_log_dirs
 from regent.network.settings import ChannelSettings
+from tests.support.stub_broker import StubBroker
 
 
 def broker(broker_id: int, *endpoints: EndPoint) -> Broker:
@@ -32,3 +33,9 @@ async def test_why_a_broker_does_not_answer_is_said() -> None:
     assert f"PLAIN://127.0.0.1:{port}: " in str(answers[1])
     assert answers[2] == "it has no listener that the settings for brokers (broker_*) can use"
     assert str(answers[3]).startswith("PLAIN://127.0.0.1:1: ConnectionRefusedError")
+
+
+async def test_another_broker_does_not_tell_in_the_place_of_the_one_that_is_meant() -> None:
+    async with StubBroker(1) as stub:
+        answers = await ask_log_dirs([broker(2, stub.endpoint)], ChannelSettings())
+    assert "another broker answers there" in str(answers[2])

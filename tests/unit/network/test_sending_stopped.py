@@ -23,6 +23,8 @@ API_KEY, VERSION, CORRELATION_ID = 4, 7, 1
 PART: Final = bytes(range(256)) * 32 * 1024
 """With another one of this size it is more than the buffers of both ends take."""
 WAIT_S = 60.0
+SLICE: Final = 256 * 1024
+"""Bytes between two questions."""
 
 
 class Made:
@@ -133,6 +135,31 @@ async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
     assert asked > len(PART) * 2 // (256 * 1024)
 
 
+async def test_its_end_does_not_wait_for_others_if_the_socket_takes_all_at_once() -> None:
+    """What other channels are about to do may take long, and the broker would wait for it."""
+    receiver = Receiver()
+    done: list[str] = []
+
+    async def others() -> None:
+        done.append("others")
+
+    def may_go_on() -> bool:
+        done.append("asked")
+        return True
+
+    async with connected(receiver) as connection:
+        sending = asyncio.create_task(
+            connection.round_trip(
+                API_KEY, VERSION, (PART[: 20 * 1024],), flexible=False, may_go_on=may_go_on
+            )
+        )
+        waiting = asyncio.create_task(others())
+        await asyncio.wait_for(waiting, WAIT_S)
+        assert await asyncio.wait_for(sending, WAIT_S) == b"done"
+    # ahead of the slice with the header, of the one with the body, and of the end
+    assert done == ["asked", "asked", "asked", "others"]
+
+
 async def test_nothing_of_a_small_one_leaves_if_it_may_not(authority: trustme.CA | None) -> None:
     receiver = Receiver()
     async with connected(receiver, authority) as connection:
@@ -182,3 +209,78 @@ async def test_so_it_is_if_all_else_has_left(authority: trustme.CA | None) -> No
         connection.close()
         await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
     assert not receiver.has_all
+
+
+async def asked_before_it_stands_still(connection: BrokerConnection, size: int) -> int:
+    """How many slices of a request leave while the receiver does not read."""
+    asked = 0
+
+    def may_go_on() -> bool:
+        nonlocal asked
+        asked += 1
+        return True
+
+    sending = asyncio.create_task(
+        connection.round_trip(API_KEY, VERSION, (bytes(size),), flexible=False, may_go_on=may_go_on)
+    )
+    await turns_of_the_loop()
+    sending.cancel()
+    await asyncio.wait([sending])
+    return asked
+
+
+async def turns_of_the_loop() -> None:
+    """Enough for what the buffers take. What is checked after it holds after fewer, too."""
+    for _ in range(200):
+        await asyncio.sleep(0)
+
+
+async def test_what_was_allowed_has_left_and_what_has_not_is_asked_about(
+    authority: trustme.CA | None,
+) -> None:
+    """Of requests that just fit into the buffers of the system, or just do not."""
+    receiver = Receiver()
+    receiver.may_read.clear()
+    async with connected(receiver, authority) as connection:
+        fit = await asked_before_it_stands_still(connection, len(PART) * 2)
+    had_left = set()
+    for size in range((fit - 3) * SLICE, (fit + 1) * SLICE, SLICE // 8):
+        had_left.add(await all_has_left(size, authority))
+    assert had_left == {True, False}
+
+
+async def all_has_left(size: int, authority: trustme.CA | None) -> bool:
+    """Whether a request was allowed to the end while its receiver did not read. If it was, nothing
+    of it may be left in this process; if not, the receiver must never get all of it."""
+    receiver = Receiver()
+    receiver.may_read.clear()
+    body = (bytes(size),)
+    is_allowed, asked = True, 0
+
+    def may_go_on() -> bool:
+        nonlocal asked
+        asked += 1
+        return is_allowed
+
+    async with connected(receiver, authority) as connection:
+        sending = asyncio.create_task(
+            connection.round_trip(API_KEY, VERSION, body, flexible=False, may_go_on=may_go_on)
+        )
+        await turns_of_the_loop()
+        # one with the header, the others with the body, and the end
+        was_allowed = asked == 1 + -(-size // SLICE) + 1
+        is_allowed = False
+        if was_allowed:
+            connection.close()  # and nothing more leaves
+            receiver.may_read.set()
+        else:
+            receiver.may_read.set()
+            with pytest.raises(SendingStoppedError):
+                await asyncio.wait_for(sending, WAIT_S)
+            connection.close()
+        await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
+        await asyncio.wait([sending])
+        if was_allowed:
+            assert sending.exception() is not None
+    assert receiver.has_all == was_allowed, size
+    return was_allowed

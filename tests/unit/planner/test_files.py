@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -183,3 +184,72 @@ def test_rows_in_any_order_give_the_same_snapshot() -> None:
     back = decode_snapshot(msgspec.json.encode({**head, "partitions": rows[::-1]}), source="x")
     assert encode_snapshot(forth) == encode_snapshot(back)
     assert np.array_equal(forth.partition, [0, 1, 0, 1])
+
+
+GOOD = {
+    "topic": pa.array(["t", "t"]),
+    "partition": pa.array([0, 1]),
+    "replicas": pa.array([[1], [2]]),
+    "leader": pa.array([1, 2]),
+    "sizes": pa.array([[5], [6]]),
+}
+
+
+@pytest.mark.parametrize(
+    ("column", "message"),
+    [
+        ({"topic": pa.array([1, 2])}, "column topic is int64, and has to be string"),
+        ({"topic": pa.array([b"t", b"\xff"])}, "column topic is binary, and has to be string"),
+        ({"partition": pa.array([0, 2**40])}, "Integer value 1099511627776 not in range"),
+        ({"partition": pa.array([0.5, 1.5])}, "column partition is double, and has to be int32"),
+        ({"partition": pa.array(["0", "x"])}, "column partition is string, and has to be int32"),
+        ({"partition": pa.array([0, -1])}, "t--1: a partition's number is not negative"),
+        ({"replicas": pa.array([1, 2])}, "column replicas is int64, and has to be list"),
+        ({"replicas": pa.array([["1"], ["2"]])}, "column replicas is list<element: string>"),
+        ({"replicas": pa.array([[1], [None]])}, "column replicas has empty cells"),
+        ({"replicas": pa.array([[1], [9]])}, "t-1: the snapshot has no broker 9; it has 1, 2"),
+        ({"leader": pa.array([1, 9])}, "t-1: leader 9 has no replica of it"),
+        ({"sizes": pa.array([[5], [-7]])}, "t-1: size -7 is negative"),
+        ({"sizes": pa.array([[5], [2**62]])}, "column sizes has the amount 4611686018427387904"),
+        ({"sizes": pa.array([[5], [None]])}, "column sizes has empty cells"),
+        ({"sizes": pa.array([[5], [0.5]])}, "column sizes is list<element: double>"),
+        ({"sizes": pa.array([[5], [1, 2]])}, "more or fewer sizes than replicas"),
+        ({"bytesIn": pa.array(["a", "b"])}, "column bytesIn is string, and has to be int64"),
+        ({"bytesIn": pa.array([1, None])}, "column bytesIn has empty cells"),
+        ({"bytesOut": pa.array([1, 2**62])}, "column bytesOut has the amount"),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(
+    tmp_path: Path, column: dict[str, Any], message: str
+) -> None:
+    file = tmp_path / "snapshot.parquet"
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
+    with pytest.raises(InvalidInputError) as refused:
+        load_snapshot(file)
+    assert message in str(refused.value)
+
+
+def test_a_table_with_wider_types_is_the_same_snapshot(tmp_path: Path) -> None:
+    files = [tmp_path / "narrow.parquet", tmp_path / "wide.parquet"]
+    wide = {"replicas": pa.array([[1], [2]], pa.large_list(pa.int64()))}
+    for file, column in zip(files, ({}, wide), strict=True):
+        brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+        pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
+    narrow, other = map(load_snapshot, files)
+    assert encode_snapshot(narrow) == encode_snapshot(other)
+
+
+def test_a_damaged_page_is_refused_whatever_it_would_say(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.parquet"
+    save_snapshot(cluster(["a", "b", "c"], [[1, 2], [2, 3], [3, 1]] * 50), file)
+    intact, metadata = file.read_bytes(), pq.read_metadata(file).row_group(0)
+    for number in range(metadata.num_columns):
+        column = metadata.column(number)
+        damaged = bytearray(intact)
+        # The last byte of a chunk belongs to a page, not to the page's header.
+        begin = column.dictionary_page_offset or column.data_page_offset
+        damaged[begin + column.total_compressed_size - 1] ^= 0x10
+        file.write_bytes(damaged)
+        with pytest.raises(InvalidInputError, match=r"snapshot\.parquet is no intact Parquet file"):
+            load_snapshot(file)

@@ -91,6 +91,16 @@ def test_whatever_else_happens_is_no_plan(
     assert isinstance(read_result(status, output, errors), kind)
 
 
+def test_what_java_says_before_the_planner_is_not_the_message() -> None:
+    java = "WARNING: Using incubator modules\n" + "26/01/01 00:00:00 WARN Utils: a warning\n" * 100
+    unusable = read_result(7, b"", f"{java}Error: the newest sample is of yesterday\n")
+    assert unusable == HistoryUnusable("the newest sample is of yesterday")
+    assert read_result(1, b"", f"{java}Error: no broker 7\n") == InvalidGoals("no broker 7")
+    failed = read_result(1, b"", f"{java}java.lang.OutOfMemoryError: Java heap space\n")
+    assert isinstance(failed, PlannerFailed)
+    assert failed.problem.endswith("Java heap space")
+
+
 def test_a_plan_whose_changes_are_not_those_of_its_hash_is_none(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.json"
     file.write_bytes(SNAPSHOT.encode())

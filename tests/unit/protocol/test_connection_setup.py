@@ -73,6 +73,16 @@ def test_a_broker_may_refuse_to_tell() -> None:
     assert setup.decode_broker_settings_response(body) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
+def test_an_answer_of_another_broker() -> None:
+    body = _described({}, error_code=ErrorCode.invalid_request)
+    with pytest.raises(setup.OtherBrokerError, match="another broker answers there"):
+        setup.decode_broker_settings_response(body)
+    with pytest.raises(setup.OtherBrokerError):
+        setup.check_identity(body)
+    setup.check_identity(_described({}, error_code=ErrorCode.cluster_authorization_failed))
+    setup.check_identity(_described({"inter.broker.protocol.version": "later"}))
+
+
 def test_sasl_errors_name_what_the_broker_offers() -> None:
     refused = SaslHandshakeResponse(
         error_code=ErrorCode.unsupported_sasl_mechanism, mechanisms=("PLAIN", "GSSAPI")
@@ -93,13 +103,14 @@ def test_garbage_is_refused_or_makes_sense(body: bytes) -> None:
         lambda: setup.decode_api_versions_response(0, body),
         lambda: setup.decode_api_versions_response(3, body),
         lambda: setup.decode_broker_settings_response(body),
+        lambda: setup.check_identity(body),
         lambda: setup.check_sasl_handshake_response(body),
         lambda: setup.decode_sasl_authenticate_response(body),
     ]
     for decode in decoders:
         try:
             decode()
-        except (DecodeError, setup.AuthenticationError):
+        except (DecodeError, setup.AuthenticationError, setup.OtherBrokerError):
             continue
 
 

@@ -277,3 +277,10 @@ def test_what_others_wrote_gives_the_terminal_no_commands() -> None:
     assert "[2J" in output
     assert "\\x1b]0;title" in output
     assert "\\ud800é" in output
+
+
+def test_of_many_znodes_that_cannot_be_read_the_first_are_named() -> None:
+    output = render_status(report(problems=[f"/brokers/topics/t: {n}: x" for n in range(3_000)]))
+    lines = [line for line in output.splitlines() if line.startswith("Unreadable")]
+    assert len(lines) == 51
+    assert lines[-1] == "Unreadable  and 2,950 more, which --json names"

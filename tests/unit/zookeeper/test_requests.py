@@ -19,7 +19,7 @@ from regent.zookeeper.multi_write import (
     RUNTIME_INCONSISTENCY,
     MultiWrite,
     serialize_acl,
-    size_of,
+    sizes_of,
 )
 from regent.zookeeper.reads import PATHS_PER_REQUEST, in_requests
 from regent.zookeeper.recursive_watch_requests import AddWatch, RemoveWatches, SetWatches2
@@ -81,8 +81,8 @@ def test_the_size_of_a_multi_is_known_beforehand() -> None:
     for operation in OPERATIONS:
         if operation.path.isascii() and operation.path != "/":
             request = MultiWrite([operation], chroot="/kafka", acl=acl).serialize()
-            size = size_of(operation, overhead=len("/kafka"), acl=len(acl))
-            assert size == len(request) - len(END)
+            sizes = sizes_of([operation], overhead=len("/kafka"), acl=len(acl))
+            assert list(sizes) == [len(request) - len(END)]
 
 
 def test_answers_of_a_multi() -> None:
@@ -127,6 +127,16 @@ def test_a_bulk_read() -> None:
             + b"\0"
             + END
         )
+
+
+@given(st.lists(st.sampled_from(["/", "/a", "/ä", "/b/c"])))
+def test_a_bulk_read_in_a_chroot_is_one_of_the_whole_paths(paths: list[str]) -> None:
+    chroot = "/käfka"
+    absolute = [chroot if path == "/" else chroot + path for path in paths]
+    assert (
+        MultiRead(paths, GET_DATA, chroot=chroot).serialize()
+        == MultiRead(absolute, GET_DATA).serialize()
+    )
 
 
 def test_answers_of_a_bulk_read() -> None:

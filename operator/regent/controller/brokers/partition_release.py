@@ -18,7 +18,6 @@ Source: ``KafkaController.doControlledShutdown``.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.log import examples
@@ -37,13 +36,6 @@ from regent.controller.transitions.partition_state_znodes import known_states
 from regent.model.partition import LeaderAndIsr, TopicPartition
 
 
-class _Leaving(NamedTuple):
-    """A replica of a partition whose broker is shutting down."""
-
-    broker_id: int
-    tp: TopicPartition
-
-
 async def release_partitions(
     active: ActiveController, partitions: Iterable[TopicPartition]
 ) -> None:
@@ -60,16 +52,19 @@ async def release_partitions(
 
     # Where no log directory has failed, partitions with the same replicas are decided alike.
     alike: dict[tuple[tuple[int, ...], int, tuple[int, ...]], LeaderAndMembers | None] = {}
+    each_for_itself = context.has_offline_replicas
 
     def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
-        if context.has_offline_replicas:
+        if each_for_itself:
             return _leadership_afterwards(context, tp, state)
         key = (replicas[tp], state.leader, state.isr)
         if key not in alike:
             alike[key] = _leadership_afterwards(context, tp, state)
         return alike[key]
 
-    written, failures = await change_leadership(context, list(replicas), decide, active.log)
+    written, failures = await change_leadership(
+        context, list(replicas), decide, active.log, known=before
+    )
     batch = ControllerBrokerRequestBatch(context)
     recipients = _Recipients(context.shutting_down_broker_ids)
     batch.add_leaders_and_isrs(
@@ -112,12 +107,12 @@ def with_successors(
 ) -> dict[TopicPartition, tuple[int, ...]]:
     """Those that a broker which is shutting down has to leave, with their replicas: there are
     others, and a leader was elected before."""
-    leadership, replicas_of = context.cluster.leadership, context.cluster.replicas
-    is_going = context.is_topic_queued_for_deletion
+    leadership, going = context.cluster.leadership, context.topics_to_be_deleted
+    led = [tp for tp in partitions if tp in leadership and tp[0] not in going]
     return {
-        tp: replicas
-        for tp in partitions
-        if tp in leadership and len(replicas := replicas_of(tp)) > 1 and not is_going(tp.topic)
+        tp: assignment.replicas
+        for tp, assignment in zip(led, context.cluster.assignments_of_each(led), strict=True)
+        if assignment is not None and len(assignment.replicas) > 1
     }
 
 
@@ -153,6 +148,20 @@ class _Recipients(dict[tuple[tuple[int, ...], int, int], list[int]]):
         return told
 
 
+class _Leaving(dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]):
+    """Hosts that are shutting down and not in sync (any more), by replicas and ISR."""
+
+    def __init__(self, shutting_down: Collection[int]) -> None:
+        super().__init__()
+        self._shutting_down = shutting_down
+
+    def __missing__(self, key: tuple[tuple[int, ...], tuple[int, ...]]) -> tuple[int, ...]:
+        hosts, isr = key
+        leaving = tuple(b for b in hosts if b in self._shutting_down and b not in isr)
+        self[key] = leaving
+        return leaving
+
+
 def _stop_replicas(
     context: ControllerContext,
     replicas: Mapping[TopicPartition, tuple[int, ...]],
@@ -160,27 +169,15 @@ def _stop_replicas(
     batch: ControllerBrokerRequestBatch,
 ) -> None:
     """Stop what has left its ISR, unless that has been done before."""
+    shutting_down, leadership = context.shutting_down_broker_ids, context.cluster.leadership
+    states_on = {broker_id: context.replica_states_on(broker_id) for broker_id in shutting_down}
+    leaving = _Leaving(shutting_down)
     stopped: dict[int, list[TopicPartition]] = {}
-    for broker_id, tp in _leaving(context, replicas):
-        if tp in written or context.replica_state(broker_id, tp) is not ReplicaState.OFFLINE:
-            stopped.setdefault(broker_id, []).append(tp)
+    for tp, hosts in replicas.items():
+        for broker_id in leaving[hosts, leadership[tp].isr]:
+            if tp in written or states_on[broker_id].get(tp) is not ReplicaState.OFFLINE:
+                stopped.setdefault(broker_id, []).append(tp)
     for broker_id, tps in stopped.items():
         batch.add_stop_replica(broker_id, tps, delete=False, checks_epoch=False)
         batch.add_update_metadata(tps)
         context.set_replica_states(broker_id, tps, ReplicaState.OFFLINE)
-
-
-def _leaving(
-    context: ControllerContext, replicas: Mapping[TopicPartition, tuple[int, ...]]
-) -> Iterable[_Leaving]:
-    """Replicas on brokers that are shutting down, and that are not in sync (any more)."""
-    shutting_down, leadership = context.shutting_down_broker_ids, context.cluster.leadership
-    alike: dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]] = {}
-    for tp, hosts in replicas.items():
-        isr = leadership[tp].isr
-        leaving = alike.get((hosts, isr))
-        if leaving is None:
-            leaving = tuple(b for b in hosts if b in shutting_down and b not in isr)
-            alike[hosts, isr] = leaving
-        for broker_id in leaving:
-            yield _Leaving(broker_id, tp)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
+from itertools import repeat
 
 from regent.controller.state.leadership_entries import Entries, LeadershipEntries
 from regent.model.partition import TopicPartition
@@ -27,8 +29,7 @@ class AnnouncedStates(dict[TopicPartition, PartitionState]):
             partitions = list(partitions)
             self.entries.drop(partitions)
         if self:  # while a cluster is loaded there is nothing yet
-            for tp in partitions:
-                self.pop(tp, None)
+            deque(map(self.pop, partitions, repeat(None)), maxlen=0)
 
     def forget_entries(self, topic: str) -> None:
         """The assignments of a topic change."""

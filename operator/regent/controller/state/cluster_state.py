@@ -324,6 +324,13 @@ class ClusterState:
         assignment = self.assignment(tp)
         return () if assignment is None else assignment.replicas
 
+    def assignments_of_each(
+        self, partitions: Iterable[TopicPartition]
+    ) -> list[ReplicaAssignment | None]:
+        """:meth:`assignment` of many."""
+        of_topic = self._assignments.get
+        return [of_topic(tp[0], _NOTHING).get(tp) for tp in partitions]
+
     def set_assignments(
         self, topic: str, assignments: Mapping[TopicPartition, ReplicaAssignment]
     ) -> None:

@@ -144,31 +144,23 @@ class LeadershipEntries:
 
 
 class _Entries(TopicEntries):
-    """Entries that can be replaced. Nearly all are as long as the first one was, and they are few:
-    a replacement walks over those that are not."""
+    """Entries that can be replaced. Their lengths differ with their ISRs: where one begins is the
+    sum of those before it."""
 
-    __slots__ = ("_length", "_other_lengths", "_partitions")
+    __slots__ = ("_lengths", "_partitions")
 
     def __init__(self, partitions: Iterable[int], prefixes: list[bytes], suffix: bytes) -> None:
         super().__init__(len(prefixes), bytearray(suffix.join([*prefixes, b""])))
         self._partitions = array("i", partitions)
-        lengths = [len(prefix) + len(suffix) for prefix in prefixes]
-        self._length = usual = lengths[0]
-        # by their places; most topics have none
-        others = {at: length for at, length in enumerate(lengths) if length != usual}
-        self._other_lengths: dict[int, int] | None = others or None
+        self._lengths = array("i", [len(prefix) + len(suffix) for prefix in prefixes])
 
     def replace(self, partition: int, entry: bytes) -> None:
         """Another entry for one of the partitions."""
-        at, usual = bisect_left(self._partitions, partition), self._length
-        others = self._other_lengths or {}
-        start = at * usual + sum(length - usual for place, length in others.items() if place < at)
-        end = start + others.pop(at, usual)
-        if len(entry) != usual:
-            others[at] = len(entry)
-        self._other_lengths = others or None
+        lengths, at = self._lengths, bisect_left(self._partitions, partition)
+        start = sum(lengths[:at])
         assert isinstance(self._encoded, bytearray)
-        self._encoded[start:end] = entry
+        self._encoded[start : start + lengths[at]] = entry
+        lengths[at] = len(entry)
 
 
 class _Sections(TopicEntries):

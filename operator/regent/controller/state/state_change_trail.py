@@ -3,7 +3,7 @@
 It belongs to a term: it begins empty, and what was before is not known to it. A partition that has
 not changed since takes no memory. What one event changes shares one cause, and each state is the
 very object that the cluster state holds or held, so that a change costs some hundred bytes at most,
-and less than deciding it.
+and less than deciding it. Partitions that share their states share their trails, too.
 
 Both bounds are on numbers of changes: for each partition the oldest change goes first, over all
 partitions the trails of those whose last change is the oldest.
@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import islice
 from types import MappingProxyType
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -64,6 +64,22 @@ class PartitionTrail(msgspec.Struct, frozen=True, gc=False):
     def now(self) -> LeaderAndIsr | None:
         """The leadership after the last change."""
         return self.changes[-1].after
+
+
+class _Continued(NamedTuple):
+    """What becomes of a trail by a change, which is the same for all partitions that share both.
+
+    Attributes:
+        start: The trail until now, or the leadership of a partition without one.
+        after: The leadership from now on.
+        trail: None: that is no change.
+        added: By how many changes the trail is longer.
+    """
+
+    start: PartitionTrail | LeaderAndIsr | None
+    after: LeaderAndIsr | None
+    trail: PartitionTrail | None
+    added: int
 
 
 class StateChangeTrail:
@@ -139,26 +155,44 @@ class StateChangeTrail:
         Args:
             known: The leadership until now, where no change of this term is kept.
         """
-        trails, cause, longest = self._trails, self._cause, self._per_partition
+        trails = self._trails
+        # By what the objects are, not by what they hold; ``made`` keeps them for their ids.
+        made: dict[tuple[int, int], _Continued] = {}
         for tp, after in changes.items():
             trail = trails.get(tp)
-            before = known.get(tp) if trail is None else trail.changes[-1].after
-            if before == after:
+            start = known.get(tp) if trail is None else trail
+            key = (id(start), id(after))
+            continued = made.get(key)
+            if continued is None:
+                continued = made[key] = self._continued(start, kind, after)
+            if continued.trail is None:
                 continue
-            change = StateChange(cause, kind, after)
-            if trail is None:
-                trails[tp] = PartitionTrail(before, (change,))
-                self._count += 1
-                continue
-            del trails[tp]  # to the end
-            if len(trail.changes) < longest:
-                trails[tp] = PartitionTrail(trail.before, (*trail.changes, change), trail.dropped)
-                self._count += 1
-            else:
-                first, *kept = trail.changes
-                trails[tp] = PartitionTrail(first.after, (*kept, change), trail.dropped + 1)
+            if trail is not None:
+                del trails[tp]  # to the end
+            trails[tp] = continued.trail
+            self._count += continued.added
         if self._count > self._in_all:
             self._evict()
+
+    def _continued(
+        self,
+        start: PartitionTrail | LeaderAndIsr | None,
+        kind: ChangeKind,
+        after: LeaderAndIsr | None,
+    ) -> _Continued:
+        trail = start if isinstance(start, PartitionTrail) else None
+        before = start.now if isinstance(start, PartitionTrail) else start
+        if before == after:
+            return _Continued(start, after, None, 0)
+        change = StateChange(self._cause, kind, after)
+        if trail is None:
+            return _Continued(start, after, PartitionTrail(before, (change,)), 1)
+        if len(trail.changes) < self._per_partition:
+            longer = PartitionTrail(trail.before, (*trail.changes, change), trail.dropped)
+            return _Continued(start, after, longer, 1)
+        first, *kept = trail.changes
+        as_long = PartitionTrail(first.after, (*kept, change), trail.dropped + 1)
+        return _Continued(start, after, as_long, 0)
 
     def _evict(self) -> None:
         """Give up trails, the longest unchanged first, until there is some room again."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from regent.controller.brokers.announcement import (
     refuse_address_of_a_broker,
@@ -15,7 +15,7 @@ from regent.controller.brokers.announcement import (
 )
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import ReadChildren
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import read_partition_states
@@ -31,6 +31,8 @@ from regent.zk_data.topics import TopicZNode, decode_topic
 
 TOPIC_IDS_SINCE = (2, 8)
 """inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
+
+MALFORMED_TOPICS: Final = "Malformed topics or partitions of topics skipped"
 
 
 async def read_brokers(
@@ -112,30 +114,34 @@ class TopicsRead(NamedTuple):
     problems: dict[str, str | None]
 
 
-async def read_topics(topics: Sequence[str], log: ControllerLog) -> TopicsRead:
-    """Read topic nodes; leaves a watch on each."""
+async def read_topics(
+    topics: Sequence[str], log: ControllerLog, *, known: Mapping[str, str] = MappingProxyType({})
+) -> TopicsRead:
+    """Read topic nodes; leaves a watch on each.
+
+    Args:
+        known: Problems that were found before: they are not logged again. Nodes that cannot be read
+            are read again whenever topics come or go.
+    """
     nodes = await read_permitted([paths.topic(topic) for topic in topics], watch=True)
     found: dict[str, TopicZNode] = {}
-    problems: dict[str, str | None] = dict.fromkeys(topics)
+    malformed: dict[str, str] = {}
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
             continue
         try:
-            found[topic] = decode_topic(topic, node.data, czxid=node.czxid)
+            found[topic] = znode = decode_topic(topic, node.data, czxid=node.czxid)
         except MalformedZNodeError as error:
-            log.error("Malformed topic skipped", path=error.path, reason=error.reason)
-            problems[topic] = error.reason
+            malformed[topic] = error.reason
             continue
-        if found[topic].problems:  # hardly any has, and a failover reads all topics
-            problems[topic] = found[topic].described_problems
-        for partition, problem in found[topic].problems.items():
-            log.error(
-                "Malformed partition of a topic skipped",
-                path=paths.topic(topic),
-                partition=partition,
-                reason=problem,
-            )
-    return TopicsRead(found, problems)
+        # Hardly any has problems, and a failover reads all topics.
+        if znode.problems and (described := znode.described_problems):
+            malformed[topic] = described
+    news = [
+        (paths.topic(topic), why) for topic, why in malformed.items() if why != known.get(topic)
+    ]
+    report_malformed(log, MALFORMED_TOPICS, news)
+    return TopicsRead(found, dict.fromkeys(topics) | malformed)
 
 
 def add_topics(

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ReadChildren, ReadStandby
+from regent.controller.log import report_malformed
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.term import cluster_loading
 from regent.controller.topics import unwatched_topics
@@ -62,8 +63,18 @@ async def _take(
 ) -> list[TopicPartition]:
     active.context.cluster.take_topics(copy.cluster)
     unreadable: list[TopicPartition] = []
+    unreadable_topics = active.context.cluster.unreadable_topics
+    report_malformed(
+        active.log,
+        cluster_loading.MALFORMED_TOPICS,
+        [(paths.topic(topic), why) for topic, why in unreadable_topics.items()],
+    )
+    report_malformed(
+        active.log,
+        "Malformed partition states skipped",
+        [(error.path, error.reason) for error in copy.malformed_states],
+    )
     for error in copy.malformed_states:
-        active.log.error("Malformed partition state skipped", path=error.path, reason=error.reason)
         tp = paths.partition_of_state(error.path)
         if tp is not None:
             unreadable.append(tp)

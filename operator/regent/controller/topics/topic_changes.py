@@ -40,7 +40,9 @@ async def process_topic_change(active: ActiveController) -> None:
     context.cluster.note_unreadable(dict.fromkeys(vanished))
     added: list[TopicPartition] = []
     if new:
-        topics, problems = await cluster_loading.read_topics(new, active.log)
+        topics, problems = await cluster_loading.read_topics(
+            new, active.log, known=context.cluster.unreadable_topics
+        )
         added = cluster_loading.add_topics(context, topics)
         context.cluster.note_unreadable(problems)
         await assignment_repair.repair(active, added)
@@ -104,7 +106,9 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     only, and ids not at all.
     """
     context = active.context
-    topics, problems = await cluster_loading.read_topics(names, active.log)
+    topics, problems = await cluster_loading.read_topics(
+        names, active.log, known=context.cluster.unreadable_topics
+    )
     replaced = [t for t, znode in topics.items() if _is_another(context, t, znode)]
     if replaced:
         active.log.warning(

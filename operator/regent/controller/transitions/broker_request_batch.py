@@ -8,9 +8,11 @@ and what is sent of a partition is always its state at the end of the transition
 from __future__ import annotations
 
 import uuid
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from itertools import chain
-from operator import itemgetter
+from itertools import chain, compress
+from operator import attrgetter, itemgetter
+from typing import cast
 
 from regent.controller.effects import SendRequests
 from regent.controller.giving_way import give_way_after, in_parts
@@ -23,13 +25,24 @@ from regent.model.partition import (
     NO_EPOCH,
     NO_LEADER,
     LeaderAndIsr,
+    ReplicaAssignment,
     TopicPartition,
 )
 from regent.model.partition_columns import PartitionColumns
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
-from regent.protocol.partition_state import PartitionState
+from regent.protocol.partition_state import PartitionState, states_of
 
 _topic_of = itemgetter(0)
+_index_of = itemgetter(1)
+_replicas_of = attrgetter("assignment.replicas")
+
+
+class _Stops(dict[tuple[int, bool], StopReplicaPartition]):
+    """Stops by what they say: a batch has few different ones."""
+
+    def __missing__(self, key: tuple[int, bool]) -> StopReplicaPartition:
+        stop = self[key] = StopReplicaPartition(*key)
+        return stop
 
 
 class ControllerBrokerRequestBatch:
@@ -79,16 +92,20 @@ class ControllerBrokerRequestBatch:
     ) -> None:
         """The same for partitions each of which has brokers of its own to be sent to."""
         by_broker = self._leader_and_isr
+        added: defaultdict[int, dict[TopicPartition, bool]] = defaultdict(dict)
         for tp, broker_ids in receivers.items():
             for broker_id in broker_ids:
-                if broker_id < 0:
-                    continue
-                entries = by_broker.get(broker_id)
-                if entries is None:
-                    entries = by_broker[broker_id] = {}
-                if is_new:
-                    entries[tp] = True
-                else:
+                added[broker_id][tp] = is_new
+        for broker_id, named in added.items():
+            if broker_id < 0:
+                continue
+            entries = by_broker.setdefault(broker_id, named)
+            if entries is named:
+                continue
+            if is_new:
+                entries.update(named)
+            else:
+                for tp in named:
                     entries.setdefault(tp, False)
         if receivers:
             self.add_update_metadata(receivers)
@@ -116,8 +133,8 @@ class ControllerBrokerRequestBatch:
     def add_first_of_everything(
         self, replicas: Mapping[int, Mapping[TopicPartition, bool]], entries: Entries
     ) -> None:
-        """The same if ``replicas`` are those of all partitions of the cluster, each of which has
-        leadership: no partition is looked at here."""
+        """The same if ``replicas`` are those of all partitions of the cluster that have leadership:
+        no partition is looked at here."""
         self._first_leader_and_isr = replicas
         self._entries = entries
         self._everybody_receives = self._announces_everything = bool(replicas)
@@ -155,8 +172,11 @@ class ControllerBrokerRequestBatch:
                 from 2.6 to 3.3, the same: KAFKA-13972).
         """
         entries = self._stop_replica.setdefault(broker_id, {})
-        for tp in partitions:
-            entries[tp] = delete or entries.get(tp, False)
+        if delete or not entries:
+            entries.update(dict.fromkeys(partitions, delete))
+        else:
+            for tp in partitions:
+                entries.setdefault(tp, False)
         if not checks_epoch:
             self._unchecked_stops.setdefault(broker_id, {}).update(dict.fromkeys(partitions))
 
@@ -234,7 +254,9 @@ class ControllerBrokerRequestBatch:
         context = self._context
         if broker_id not in context.shutting_down_broker_ids:
             return entries
-        stops = self._stop_replica.get(broker_id, ())
+        stops = self._stop_replica.get(broker_id, {})
+        if entries.keys() <= stops.keys():
+            return entries
         leadership = context.cluster.leadership
         return {
             tp: is_new
@@ -253,10 +275,12 @@ class ControllerBrokerRequestBatch:
         A value is made once for a leadership and an assignment, and with it its bytes.
         """
         cluster = self._context.cluster
-        announced = cluster.announced_states
-        if self._announces_everything and len(announced) == cluster.partition_count:
-            return PartitionColumns.of(announced)
-        wanted = cluster.all_partitions() if self._announces_everything else self._update_metadata
+        announced, leadership = cluster.announced_states, cluster.leadership
+        wanted: Iterable[TopicPartition] = self._update_metadata
+        if self._announces_everything:
+            if len(announced) == len(leadership):
+                return PartitionColumns.of(announced)
+            wanted = (tp for tp in cluster.all_partitions() if tp in leadership)
         known: dict[TopicPartition, PartitionState | None] = {}
         for part in in_parts(wanted):
             known.update(zip(part, map(announced.get, part), strict=True))
@@ -266,27 +290,42 @@ class ControllerBrokerRequestBatch:
         return known  # type: ignore[return-value]
 
     def _make_missing(self, known: dict[TopicPartition, PartitionState | None]) -> None:
+        cluster = self._context.cluster
+        missing = [tp for tp, state in known.items() if state is None]
+        leaderships = list(map(cluster.leadership.get, missing))
+        assignments = cluster.assignments_of_each(missing)
+        if not (all(leaderships) and all(assignments)):
+            self._make_where_possible(known, missing)
+            return
+        made = dict(
+            zip(
+                missing,
+                states_of(
+                    list(map(_index_of, missing)),
+                    cast("list[LeaderAndIsr]", leaderships),
+                    cast("list[ReplicaAssignment]", assignments),
+                ),
+                strict=True,
+            )
+        )
+        known.update(made)
+        cluster.announced_states.update(made)
+
+    def _make_where_possible(
+        self, known: dict[TopicPartition, PartitionState | None], missing: Iterable[TopicPartition]
+    ) -> None:
         context, cluster = self._context, self._context.cluster
-        announced, leader_and_isr_of = cluster.announced_states, cluster.leadership.get
         nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.term.epoch, 0)
-        left_out: list[TopicPartition] = []
-        topic, assignments, is_deleted = "", cluster.partitions_of(""), False
-        for tp, state in known.items():
-            if state is not None:
-                continue
-            if tp[0] != topic:
-                topic = tp[0]
-                assignments = cluster.partitions_of(topic)
-                is_deleted = topic in context.topics_to_be_deleted
-            assignment, current = assignments.get(tp), leader_and_isr_of(tp)
+        for tp in missing:
+            assignment, current = cluster.assignment(tp), cluster.leadership.get(tp)
+            is_deleted = tp.topic in context.topics_to_be_deleted
             if assignment is None or (current is None and not is_deleted):
-                left_out.append(tp)
+                del known[tp]
             elif current is None:
                 known[tp] = PartitionState(tp[1], nothing, assignment)
             else:
-                known[tp] = announced[tp] = PartitionState(tp[1], current, assignment)
-        for tp in left_out:
-            del known[tp]
+                state = PartitionState(tp[1], current, assignment)
+                known[tp] = cluster.announced_states[tp] = state
 
     def _topic_ids(
         self,
@@ -305,16 +344,18 @@ class ControllerBrokerRequestBatch:
         self, entries: Mapping[TopicPartition, bool], unchecked: Collection[TopicPartition]
     ) -> dict[TopicPartition, StopReplicaPartition]:
         leadership = self._context.cluster.leadership
+        being_deleted = self._context.topics_to_be_deleted
+        made = _Stops()
         result: dict[TopicPartition, StopReplicaPartition] = {}
         for tp, delete in entries.items():
-            if self._context.is_topic_queued_for_deletion(tp.topic):
+            if tp[0] in being_deleted:
                 epoch = EPOCH_DURING_DELETE
             elif tp in unchecked:
                 epoch = NO_EPOCH
             else:
                 current = leadership.get(tp)
                 epoch = NO_EPOCH if current is None else current.leader_epoch
-            result[tp] = StopReplicaPartition(epoch, delete)
+            result[tp] = made[epoch, delete]
         return result
 
     def _offline_replicas(
@@ -323,17 +364,16 @@ class ControllerBrokerRequestBatch:
         context = self._context
         if context.all_hosts_are_online:
             return {}
-        by_replicas: dict[tuple[int, ...], tuple[int, ...]] = {}
-        result: dict[TopicPartition, tuple[int, ...]] = {}
-        for tp, state in states.items():
-            replicas = state.assignment.replicas
-            if context.has_offline_replicas:
-                dead = tuple(r for r in replicas if not context.is_replica_online(r, tp))
-            elif (known := by_replicas.get(replicas)) is not None:
-                dead = known
-            else:
-                dead = tuple(r for r in replicas if not context.is_broker_online(r))
-                by_replicas[replicas] = dead
-            if dead:
-                result[tp] = dead
-        return result
+        replicas = list(map(_replicas_of, states.values()))
+        if context.has_offline_replicas:
+            dead = [
+                tuple(r for r in each if not context.is_replica_online(r, tp))
+                for tp, each in zip(states, replicas, strict=True)
+            ]
+        else:
+            by_replicas = {
+                each: tuple(r for r in each if not context.is_broker_online(r))
+                for each in dict.fromkeys(replicas)
+            }
+            dead = list(map(by_replicas.__getitem__, replicas))
+        return dict(zip(compress(states, dead), filter(None, dead), strict=True))

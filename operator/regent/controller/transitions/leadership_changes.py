@@ -53,14 +53,21 @@ async def change_leadership(
     partitions: Sequence[TopicPartition],
     decide: Callable[[TopicPartition, LeaderAndIsr], Decision],
     log: ControllerLog,
+    *,
+    known: Mapping[TopicPartition, LeaderAndIsr] | None = None,
 ) -> LeadershipChanged:
     """Write what ``decide`` makes of the present states, each under a new leader epoch.
 
     A change is tried on the state that is known. Where that is out of date, and where nothing is
     to be changed, the state is read and decided again: a leader that changes its ISR at the same
     moment wins. Nobody is informed.
+
+    Args:
+        known: :func:`known_states` of the partitions, for who has them.
     """
-    tried = _decided(context, known_states(context, partitions), decide)
+    if known is None:
+        known = known_states(context, partitions)
+    tried = _decided(context, known, decide, are_known=True)
     result = LeadershipChanged(await write_on_known_states(context, tried.states), {})
     _take_over(context, result.written, tried)
     remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in result.written]
@@ -83,7 +90,7 @@ class _Decided(NamedTuple):
     """What is to become of partitions.
 
     Attributes:
-        based_on: The states that this was decided by.
+        based_on: The states that this was decided by, if they were read for it.
         states: What is to be written.
         kinds: How each of that is recorded.
     """
@@ -99,9 +106,13 @@ def _decided(
     context: ControllerContext,
     states: Mapping[TopicPartition, LeaderAndIsr],
     decide: Callable[[TopicPartition, LeaderAndIsr], Decision],
+    *,
+    are_known: bool = False,
 ) -> _Decided:
+    """Partitions that share a state and a decision share the new state, too."""
     epoch = context.term.epoch
-    result = _Decided(states, {}, {}, {}, {})
+    result = _Decided({} if are_known else states, {}, {}, {}, {})
+    made: dict[tuple[int, int], tuple[LeaderAndMembers, LeaderAndIsr]] = {}
     for tp, state in states.items():
         if state.controller_epoch > epoch:
             result.failures[tp] = f"its state has controller epoch {state.controller_epoch}"
@@ -112,16 +123,24 @@ def _decided(
         elif decision is None:
             result.unchanged[tp] = state
         else:
+            key = (id(state), id(decision))
+            known = made.get(key)
+            if known is None:  # the decision is kept for its id
+                known = made[key] = (decision, _changed(state, decision, epoch))
             result.kinds[tp] = decision.kind
-            result.states[tp] = LeaderAndIsr(
-                decision.leader,
-                max(state.leader_epoch, decision.above) + 1,
-                decision.isr,
-                epoch,
-                state.partition_epoch,
-                state.leader_recovery_state,
-            )
+            result.states[tp] = known[1]
     return result
+
+
+def _changed(state: LeaderAndIsr, decision: LeaderAndMembers, epoch: int) -> LeaderAndIsr:
+    return LeaderAndIsr(
+        decision.leader,
+        max(state.leader_epoch, decision.above) + 1,
+        decision.isr,
+        epoch,
+        state.partition_epoch,
+        state.leader_recovery_state,
+    )
 
 
 def _take_over(

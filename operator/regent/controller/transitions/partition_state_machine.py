@@ -67,32 +67,22 @@ class PartitionStateMachine:
         context = self._context
         leadership = context.cluster.leadership
         live = frozenset(context.cluster.brokers)
-        states = await self._all_online()
-        if len(leadership) < len(states):
-            for tp in states:
-                if tp not in leadership:
-                    states[tp] = PartitionState.NEW
+        states = dict.fromkeys(leadership, PartitionState.ONLINE)  # their hashes are known
+        if len(leadership) < context.cluster.partition_count:
+            for some in in_parts(context.cluster.all_partitions()):
+                new = (tp for tp in some if tp not in leadership)
+                states.update(dict.fromkeys(new, PartitionState.NEW))
+                await give_way_after(some)
         are_live = True
-        for some in in_parts(leadership.values()):
-            are_live = are_live and live.issuperset(map(_leader_of, some))
-            await give_way_after(some)
+        for known in in_parts(leadership.values()):
+            are_live = are_live and live.issuperset(map(_leader_of, known))
+            await give_way_after(known)
         if not are_live:
             for tp, current in leadership.items():
                 if current.leader not in live:
                     states[tp] = PartitionState.OFFLINE
         states.update(dict.fromkeys(unreadable, PartitionState.OFFLINE))
         context.load_partition_states(states)
-
-    async def _all_online(self) -> dict[TopicPartition, PartitionState]:
-        cluster = self._context.cluster
-        if len(cluster.leadership) == cluster.partition_count:
-            # a third of the time: their hashes are known
-            return dict.fromkeys(cluster.leadership, PartitionState.ONLINE)
-        states: dict[TopicPartition, PartitionState] = {}
-        for part in in_parts(cluster.all_partitions()):
-            states |= dict.fromkeys(part, PartitionState.ONLINE)
-            await give_way_after(part)
-        return states
 
     async def trigger_online(self, *, topics: Collection[str] | None = None) -> Failures:
         """Try to elect leaders for all New and Offline partitions (of some topics, if given)."""

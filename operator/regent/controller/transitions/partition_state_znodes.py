@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from regent.controller.effects import ReadData, Write
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.answered_leaders import AnsweredLeader
 from regent.controller.state.context import ControllerContext
 from regent.controller.znodes import overtaken_answer_notes
@@ -16,7 +16,7 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError, ZNode
 from regent.zk_data.permitted_reads import NO_AUTH
-from regent.zk_data.topics import encode_partition_state, partition_state_decoder
+from regent.zk_data.topics import partition_state_decoder, partition_state_encoder
 
 MANY: Final = 10_000
 """Partitions whose states are worked on while others are on their way."""
@@ -39,7 +39,10 @@ class StatesRead(NamedTuple):
 async def read_partition_states(
     partitions: Sequence[TopicPartition], log: ControllerLog, *, watch: bool = False
 ) -> StatesRead:
-    """Read the state znodes of partitions. A malformed one is logged with its path and skipped.
+    """Read the state znodes of partitions. Malformed ones are skipped.
+
+    Those of one reading are one log entry, with their number and examples. Elections that are tried
+    again at each watch check read, and log, them again.
 
     Those of a whole cluster are decoded while others are on their way.
     """
@@ -55,8 +58,11 @@ async def read_partition_states(
                 raise
             reading = _Reading(partitions)
             reading.take(state_paths, await read_permitted(state_paths))
-    for found in reading.malformed:
-        log.error("Malformed partition state skipped", path=found.path, reason=found.reason)
+    report_malformed(
+        log,
+        "Malformed partition states skipped",
+        [(found.path, found.reason) for found in reading.malformed],
+    )
     return reading.read
 
 
@@ -112,9 +118,10 @@ async def write_partition_states(
     written: dict[TopicPartition, LeaderAndIsr] = {}
     conflicts: list[TopicPartition] = []
     failures: dict[TopicPartition, str] = {}
+    stored = _Stored()
     for (tp, state), result in zip(states.items(), results, strict=True):
         if isinstance(result, Written):
-            written[tp] = with_partition_epoch(state, result.version)
+            written[tp] = stored.under(state, result.version)
         elif result is ZkError.BAD_VERSION:
             conflicts.append(tp)
         else:
@@ -139,8 +146,9 @@ async def write_on_known_states(
         return {}
     await _expect_overtaken_answers(context, states)
     results = await Write(_replacements(states), guard=epoch_guard(context), divides=False)
+    stored = _Stored()
     return {
-        tp: with_partition_epoch(state, result.version)
+        tp: stored.under(state, result.version)
         for (tp, state), result in zip(states.items(), results, strict=True)
         if isinstance(result, Written)
     }
@@ -180,10 +188,27 @@ async def _expect_overtaken_answers(
 
 
 def _replacements(states: Mapping[TopicPartition, LeaderAndIsr]) -> list[Operation]:
+    """A state that many partitions share is encoded once."""
+    encode = partition_state_encoder()
     return [
-        SetData(paths.partition_state(tp), encode_partition_state(state), state.partition_epoch)
-        for tp, state in states.items()
+        SetData(path, encode(state), state.partition_epoch)
+        for path, state in zip(paths.partition_states(states), states.values(), strict=True)
     ]
+
+
+class _Stored:
+    """States as they are stored. Who share a state before share it afterwards."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, int], tuple[LeaderAndIsr, LeaderAndIsr]] = {}
+
+    def under(self, state: LeaderAndIsr, partition_epoch: int) -> LeaderAndIsr:
+        """:func:`with_partition_epoch`."""
+        key = (id(state), partition_epoch)
+        known = self._known.get(key)
+        if known is None:  # the former is kept for its id
+            known = self._known[key] = (state, with_partition_epoch(state, partition_epoch))
+        return known[1]
 
 
 def known_states(

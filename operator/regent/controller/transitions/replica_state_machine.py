@@ -62,16 +62,13 @@ class ReplicaStateMachine:
         batch = ControllerBrokerRequestBatch(context)
         started: dict[int, Mapping[TopicPartition, bool]] = {}
         offline: dict[int, Iterable[TopicPartition]] = {}
-        all_led = len(leadership) == context.cluster.partition_count
         leaving = _leaving_replicas(context)
-        hosted, entries = await _first_announcement(context)
+        hosted, named, entries = await _first_announcement(context)
         for broker_id, partitions in hosted.items():
             await GiveWay()
             if broker_id in context.cluster.brokers:
                 context.load_replica_states(broker_id, partitions, ReplicaState.ONLINE)
-                led = partitions
-                if not all_led:
-                    led = {tp: False for tp in partitions if tp in leadership}
+                led = named[broker_id]
                 if broker_id in context.shutting_down_broker_ids:
                     stopped = [tp for tp in led if broker_id not in leadership[tp].isr]
                     context.set_replica_states(broker_id, stopped, ReplicaState.OFFLINE)
@@ -83,8 +80,8 @@ class ReplicaStateMachine:
             else:
                 context.load_replica_states(broker_id, partitions, ReplicaState.DELETION_INELIGIBLE)
                 offline[broker_id] = partitions
-        entries = {b: entries[b] for b, led in started.items() if led is hosted[b] and b in entries}
-        if all_led and all(started.get(b) is partitions for b, partitions in hosted.items()):
+        entries = {b: entries[b] for b, led in started.items() if led is named[b] and b in entries}
+        if all(started.get(b) is led for b, led in named.items() if led):
             batch.add_first_of_everything(started, entries)
         else:
             await batch.add_first_leader_and_isr(started, entries)
@@ -336,7 +333,14 @@ async def _first_announcement(context: ControllerContext) -> FirstAnnouncement:
     entries, hosted = cluster.announced_states.take_entries(), cluster.take_hosted()
     if is_to_be_made(context):
         return await make_first_announcement(context)
-    return FirstAnnouncement(hosted or await _collect(context), entries)
+    hosted = hosted or await _collect(context)
+    leadership, led = cluster.leadership, hosted
+    if len(leadership) < cluster.partition_count:
+        led = {}
+        for broker_id, partitions in hosted.items():
+            led[broker_id] = {tp: False for tp in partitions if tp in leadership}
+            await GiveWay()
+    return FirstAnnouncement(hosted, led, entries)
 
 
 async def _collect(context: ControllerContext) -> Hosted:

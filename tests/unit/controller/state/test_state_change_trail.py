@@ -56,6 +56,26 @@ class TestWhatIsKept:
         record(trail, T0, 5, 5)
         assert epochs(trail, T0) == [5]
 
+    def test_who_shares_states_shares_the_trail_and_counts_all_the_same(self) -> None:
+        trail = StateChangeTrail(per_partition=2)
+        before, other = state(0, 2), state(0, 2, 1)
+        some = [TopicPartition("t", i) for i in range(4)]
+        known = dict.fromkeys(some[:3], before) | {some[3]: other}
+        for epoch in (1, 2, 3):
+            trail.record(ChangeKind.WRITTEN, dict.fromkeys(some, state(epoch, 1)), known=known)
+            trails = [trail.partitions[tp] for tp in some]
+            assert trails[0] is trails[1] is trails[2] is not trails[3]
+            assert len(trail) == 4 * min(epoch, 2)
+        kept = trail.partitions[some[0]]
+        assert (kept.before, kept.dropped) == (state(1, 1), 1)
+        assert epochs(trail, some[3]) == [2, 3]
+
+    def test_some_change_and_others_do_not(self) -> None:
+        trail = StateChangeTrail()
+        same = state(1, 1)
+        trail.record(ChangeKind.WRITTEN, {T0: same, T1: same}, known={T0: same, T1: state(0, 1)})
+        assert list(trail.partitions) == [T1]
+
     def test_the_oldest_changes_of_a_partition_go_first(self) -> None:
         trail = StateChangeTrail(per_partition=3)
         record(trail, T0, 1, 2, 3, 4, 5)

@@ -211,8 +211,8 @@ def test_a_partition_whose_state_the_copy_leaves_out_is_not_new(world: World) ->
     assert loaded_from(world) == ["standby"]
     assert active.context.partition_state(tp) is PartitionState.OFFLINE
     assert active.context.offline_partition_count == 1
-    error = world.log.errors("Malformed partition state skipped")[0]
-    assert error["path"] == paths.partition_state(tp)
+    error = world.log.errors("Malformed partition states skipped")[0]
+    assert f"{paths.partition_state(tp)}: " in str(error["examples"])
 
 
 def test_a_malformed_topic_is_left_out_and_watched(world: World) -> None:
@@ -221,8 +221,8 @@ def test_a_malformed_topic_is_left_out_and_watched(world: World) -> None:
     assert loaded_from(world) == ["standby"]
     assert not active.context.cluster.has_topic("bad")
     world.run(process_topics_unwatched(active))
-    (error,) = world.log.errors("Malformed topic skipped")
-    assert error["path"] == paths.topic("bad")
+    (error,) = world.log.errors("Malformed topics or partitions of topics skipped")
+    assert f"{paths.topic('bad')}: " in str(error["examples"])
     world.create_topic("bad", {0: (1,)})
     repaired = WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.topic("bad"))
     assert repaired in world.driver.client.take_events()

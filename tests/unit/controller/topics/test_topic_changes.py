@@ -23,6 +23,7 @@ from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0 = TopicPartition("t", 0)
+SKIPPED = "Malformed topics or partitions of topics skipped"
 T1 = TopicPartition("t", 1)
 
 
@@ -111,9 +112,31 @@ class TestNewTopics:
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
         assert not active.context.cluster.has_topic("broken")
-        (reported,) = world.log.errors("Malformed topic skipped")
-        assert reported["path"] == paths.topic("broken")
+        (reported,) = world.log.errors(SKIPPED)
+        assert reported["znodes"] == 1
+        assert f"{paths.topic('broken')}: " in str(reported["examples"])
         assert active.context.cluster.unreadable_topics.keys() == {"broken"}
+
+    def test_what_is_malformed_is_logged_once_however_often_it_is_read_and_however_much_it_is(
+        self,
+    ) -> None:
+        world, active = cluster()
+        partitions = ",".join(f'"{p}":[-1]' for p in range(3_000))
+        world.put(paths.topic("wreck"), b'{"version":2,"partitions":{%s}}' % partitions.encode())
+        for number in range(30):
+            world.put(paths.topic(f"broken-{number}"), b"[1")
+        for number in range(5):
+            world.create_topic(f"t-{number}", {0: (1,)})
+            world.run(process_topic_change(active))
+            world.run(process_partition_modifications(active, ["wreck"]))
+        (reported,) = world.log.errors(SKIPPED)
+        assert reported["znodes"] == 31
+        assert str(reported["examples"]).count("/brokers/topics/") < 31
+        described = active.context.cluster.unreadable_topics["wreck"]
+        assert described.endswith("; and 2,995 partitions more")
+        world.put(paths.topic("wreck"), b"[2")
+        world.run(process_partition_modifications(active, ["wreck"]))
+        assert len(world.log.errors(SKIPPED)) == 2
 
     def test_a_malformed_topic_that_goes_is_not_unreadable_any_more(self) -> None:
         world, active = cluster()
@@ -145,8 +168,8 @@ class TestNewTopics:
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
         assert not active.context.cluster.has_topic(endless)
-        (reported,) = world.log.errors("Malformed topic skipped")
-        assert reported["path"] == paths.topic(endless)
+        (reported,) = world.log.errors(SKIPPED)
+        assert f"{paths.topic(endless)}: " in str(reported["examples"])
 
     def test_a_mended_topic_is_born_when_its_node_changes(self) -> None:
         world, active = cluster()
@@ -166,8 +189,8 @@ class TestNewTopics:
         world.run(process_topic_change(active))
         assert world.state(T0) is not None
         assert list(active.context.cluster.partitions_of("t")) == [T0]
-        (reported,) = world.log.errors("Malformed partition of a topic skipped")
-        assert reported["partition"] == "1"
+        (reported,) = world.log.errors(SKIPPED)
+        assert f"{paths.topic('t')}: partition 1: " in str(reported["examples"])
         assert active.context.cluster.unreadable_topics["t"].startswith("partition 1: ")
 
 

@@ -106,10 +106,56 @@ def test_older_brokers_are_sent_another_encoding_for_which_nothing_is_collected(
     assert list(requests.leader_and_isr[2]) == [A0, A1]
 
 
-def test_where_a_partition_has_no_leadership_yet_nothing_is_collected() -> None:
+@pytest.mark.parametrize("number", [1, 2])
+def test_a_partition_without_leadership_changes_nothing_for_the_others(number: int) -> None:
     """It gets its first leader later: it is no part of the first requests."""
     world = cluster()
-    world.create_topic("new", {0: (1, 2)})
+    topic = "b" if number == 1 else "new"
+    world.create_topic(topic, {0: (3, 1), number: (2, 1)} if topic == "b" else {0: (2, 1)})
     requests = first_batch(world)
-    assert requests.entries == {}
-    assert list(requests.leader_and_isr[2]) == [A0, A1]
+    expected = first_batch(cluster())
+    assert dict(requests.partitions.items()) == dict(expected.partitions.items())
+    assert {b: list(some) for b, some in requests.leader_and_isr.items()} == {
+        b: list(some) for b, some in expected.leader_and_isr.items()
+    }
+    for broker_id in (1, 2, 3):
+        assert encoded(requests, broker_id, collected=True) == encoded(
+            requests, broker_id, collected=False
+        )
+        assert requests.entries[broker_id] == expected.entries[broker_id]
+
+
+def test_leadership_may_be_known_in_any_order() -> None:
+    world = cluster()
+    active = world.load()
+    leadership = dict(active.context.cluster.leadership)
+    for tp in (B0, A0, A1):  # as reading has them, and then otherwise
+        active.context.cluster.forget_leadership(tp)
+        active.context.cluster.load_leadership({tp: leadership[tp]})
+    assert list(active.context.cluster.leadership) == [B0, A0, A1]
+    found = world.run(make_first_announcement(active.context))
+    expected = world.run(make_first_announcement(cluster().load().context))
+    assert found.entries == expected.entries
+    assert list(active.context.cluster.announced_states) == [A0, A1, B0]
+
+
+def test_replicas_of_a_partition_without_leadership_are_online() -> None:
+    world = cluster()
+    world.create_topic("new", {0: (2, 4)})
+    active = world.load()
+    found = world.run(make_first_announcement(active.context))
+    new = TopicPartition("new", 0)
+    assert {b: list(some) for b, some in found.hosted.items()} == {
+        1: [A0, B0],
+        2: [A0, A1, new],
+        3: [A1, B0],
+        4: [new],
+    }
+    assert {b: list(some) for b, some in found.led.items()} == {
+        1: [A0, B0],
+        2: [A0, A1],
+        3: [A1, B0],
+        4: [],
+    }
+    assert all((found.led[b] is found.hosted[b]) is (b in (1, 3)) for b in (1, 2, 3, 4))
+    assert list(active.context.cluster.announced_states) == [A0, A1, B0]
