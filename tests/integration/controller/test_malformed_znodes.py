@@ -87,12 +87,17 @@ class Log:
         self._seen = len(process.log_entries())
 
     def problems(self) -> dict[str, str]:
-        """Malformed paths with what was said of them."""
-        return {
-            entry["path"]: f"{entry['message']}: {entry.get('reason')}"
-            for entry in self.entries()
-            if entry["level"] in ("WARNING", "ERROR") and "path" in entry
-        }
+        """Malformed paths with what was said of them, by an entry for one or for many."""
+        found: dict[str, str] = {}
+        for entry in self.entries():
+            if entry["level"] not in ("WARNING", "ERROR"):
+                continue
+            if "path" in entry:
+                found[entry["path"]] = f"{entry['message']}: {entry.get('reason')}"
+            elif "znodes" in entry:
+                for path, _, reason in (example.partition(": ") for example in entry["examples"]):
+                    found[path] = f"{entry['message']}: {reason}"
+        return found
 
     def entries(self) -> list[dict[str, Any]]:
         return self._process.log_entries()[self._seen :]
