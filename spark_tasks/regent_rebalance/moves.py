@@ -10,7 +10,7 @@ from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.goals import Goals
 from regent_rebalance.plan import Changes
 from regent_rebalance.problem import problem_of
-from regent_rebalance.ragged import Bools, Ints, ints, offsets_of, owners, take
+from regent_rebalance.ragged import Bools, Ints, contains, ints, offsets_of, owners, take
 from regent_rebalance.snapshot import UNKNOWN, Snapshot
 
 URGENCIES = ("offline", "rack", "disk", "other")
@@ -80,7 +80,7 @@ def moves_of(snapshot: Snapshot, goals: Goals, changes: Changes) -> Moves:
     count = len(snapshot.brokers)
     old = owners(changes.before_offsets) * count + before
     new = owners(changes.after_offsets) * count + after
-    arrives, leaves = ~np.isin(new, old), ~np.isin(old, new)
+    arrives, leaves = ~contains(np.sort(old), new), ~contains(np.sort(new), old)
     places = np.repeat(snapshot.offsets[partition] - changes.before_offsets[:-1], _lengths(changes))
     sizes = snapshot.sizes[places + np.arange(len(before))]
     copied = snapshot.copy_bytes()[partition]

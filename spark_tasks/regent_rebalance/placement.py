@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Bools, Ints, offsets_of, owners
+from regent_rebalance.ragged import Bools, Ints, contains, offsets_of, owners
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +88,11 @@ def deal(units: Ints, brokers: Ints, held: tuple[Ints, Ints], brokers_in_all: in
     order = np.argsort(keys, kind="stable")
     twice = np.zeros(len(keys), dtype=np.bool_)
     twice[order[1:]] = np.diff(keys[order]) == 0
-    conflicts = np.flatnonzero(twice | _contains(taken, keys))
+    conflicts = np.flatnonzero(twice | contains(taken, keys))
     if len(conflicts) == 0:
         return True
     counts = dict(zip(*(a.tolist() for a in np.unique(keys, return_counts=True)), strict=True))
-    blocked = set(taken[_contains(np.unique(units), taken // brokers_in_all)].tolist())
+    blocked = set(taken[contains(np.unique(units), taken // brokers_in_all)].tolist())
 
     def free(partition: int, broker: int) -> bool:
         key = partition * brokers_in_all + broker
@@ -117,10 +117,3 @@ def deal(units: Ints, brokers: Ints, held: tuple[Ints, Ints], brokers_in_all: in
             return False
     brokers[:] = places
     return True
-
-
-def _contains(ascending: Ints, values: Ints) -> Bools:
-    if len(ascending) == 0:
-        return np.zeros(len(values), dtype=np.bool_)
-    found = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
-    return np.asarray(ascending[found] == values)

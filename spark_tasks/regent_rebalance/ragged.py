@@ -49,3 +49,11 @@ def take(offsets: Ints, values: npt.NDArray[np.integer], lists: Ints) -> Ints:
     lengths = np.diff(offsets)[lists]
     begins = np.repeat(offsets[lists], lengths)
     return ints(values[begins + positions(offsets_of(lengths))])
+
+
+def contains(ascending: Ints, values: Ints) -> Bools:
+    """For each value whether it is among others, which are in ascending order."""
+    if len(ascending) == 0:
+        return np.zeros(len(values), dtype=np.bool_)
+    found = np.minimum(np.searchsorted(ascending, values), len(ascending) - 1)
+    return np.asarray(ascending[found] == values)
