@@ -66,6 +66,7 @@ async def following(client: Client) -> AsyncIterator[StandbyKeeper]:
         watches=client.recursive,
         channels=KeptChannels(),
         collector=Collector(),
+        report=lambda _: None,
     )
     client.subscribe(keeper.session_changed)
     keeper.session_changed(SessionState.CONNECTED)

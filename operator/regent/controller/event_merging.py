@@ -63,6 +63,7 @@ _MODIFICATIONS: Final = frozenset(
         e.BrokerModifications,
         e.PartitionReassignmentIsrChange,
         e.IsrChangesMade,
+        e.UnreportedStates,
     }
 )
 _ANSWERS: Final = frozenset(

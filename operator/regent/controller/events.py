@@ -272,6 +272,13 @@ class IsrChangeNotification(ControllerEvent, frozen=True):
     state = ControllerState.ISR_CHANGE
 
 
+class UnreportedStates(ControllerEvent, frozen=True):
+    """States of partitions were found to be others than a take-over had them."""
+
+    state = ControllerState.ISR_CHANGE
+    partitions: tuple[TopicPartition, ...]
+
+
 class LeaderAndIsrResponseReceived(ControllerEvent, frozen=True):
     """Brokers answered a LeaderAndIsr."""
 

@@ -37,6 +37,7 @@ from regent.controller.partitions import (
     isr_announcements,
     isr_changes,
     overtaken_answers,
+    unreported_states,
 )
 from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.reassignment import reassignment_changes
@@ -191,6 +192,9 @@ _PROCESS: Final[dict[type[e.ControllerEvent], _Process]] = {
         reassignment_changes.process_partition_reassignment_isr_change(active, event.partitions)
     ),
     e.IsrChangeNotification: lambda active, _: isr_changes.process_isr_change_notification(active),
+    e.UnreportedStates: lambda active, event: unreported_states.process_unreported_states(
+        active, event.partitions
+    ),
     e.IsrChangesMade: lambda active, event: alter_partition.process_isr_changes_made(
         active, event.partitions
     ),

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from regent.controller.state.standby_copy import StandbyCopy
@@ -56,6 +56,8 @@ class StandbyKeeper:
         watches: Nobody else uses them.
         channels: Are connected to the brokers that the cache has.
         collector: Is told when a cluster was loaded.
+        report: Is given the paths of nodes that differ, if a self-check finds some: a controller
+            that has loaded the cache may be wrong about them, too.
         self_check_interval_s: How often the cache is compared with ZooKeeper.
     """
 
@@ -66,11 +68,13 @@ class StandbyKeeper:
         watches: RecursiveWatchesPort,
         channels: BrokerChannelsPort,
         collector: Collector,
+        report: Callable[[Sequence[str]], None],
         self_check_interval_s: float = SELF_CHECK_INTERVAL_S,
     ) -> None:
         self._reader = StandbyReader(zookeeper=zookeeper, watches=watches, collector=collector)
         self._watches = watches
         self._channels = channels
+        self._report = report
         self._connected_to: Mapping[int, Broker] | None = None
         self._self_check_interval_s = self_check_interval_s
         self._phase = StandbyPhase.DISCONNECTED
@@ -80,13 +84,19 @@ class StandbyKeeper:
         self._is_unsupported_logged = False
 
     @classmethod
-    def of(cls, connections: ConnectionsPort, collector: Collector) -> StandbyKeeper:
+    def of(
+        cls,
+        connections: ConnectionsPort,
+        collector: Collector,
+        report: Callable[[Sequence[str]], None],
+    ) -> StandbyKeeper:
         """The keeper for a controller's connections."""
         return cls(
             zookeeper=connections.zookeeper,
             watches=connections.recursive_watches,
             channels=connections.channels,
             collector=collector,
+            report=report,
         )
 
     @property
@@ -217,8 +227,9 @@ class StandbyKeeper:
                 return
             await self._reader.refresh()
             if time.monotonic() >= next_check:
-                if await self._reader.check():
+                if differences := await self._reader.check():
                     self._reader.start_anew()
+                    self._report([difference.path for difference in differences])
                 next_check = time.monotonic() + self._self_check_interval_s
 
     def _connect(self) -> None:

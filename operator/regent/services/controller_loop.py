@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from regent.controller import events as e
@@ -14,7 +14,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.controller_state import ControllerState
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.response_events import response_received
-from regent.controller.term.watches import SESSION_EVENTS, event_of
+from regent.controller.term.watches import SESSION_EVENTS, event_of, events_of_unreported
 from regent.controller.view import RefusedReplica, UnassignedReplica
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
@@ -89,7 +89,11 @@ class ControllerLoop:
             self.controller, are_brokers_informed=self._are_brokers_informed
         )
         self.connections = connect(self)
-        self.standby = StandbyKeeper.of(self.connections, collector) if warm_standby else None
+        self.standby = (
+            StandbyKeeper.of(self.connections, collector, self._nodes_differ)
+            if warm_standby
+            else None
+        )
         self.replicas = None if replicas is None else self._replica_keeper(config, replicas)
         self.interpreter = Interpreter(
             zookeeper=self.connections.zookeeper,
@@ -119,6 +123,11 @@ class ControllerLoop:
             is_ready=lambda: self.standby is not None and self.standby.status.is_current,
             is_active=lambda: self.controller.active is not None,
         )
+
+    def _nodes_differ(self, paths: Sequence[str]) -> None:
+        """A self-check of the standby has found these; the controller may have loaded them."""
+        for event in events_of_unreported(paths):
+            self.manager.put(event)
 
     def _are_brokers_informed(self) -> bool:
         return not any(self.connections.queue_sizes().values())

@@ -79,6 +79,7 @@ def cause_sentence(cause: Json, concerned: Collection[int]) -> str:
 _SENTENCES: Final[Mapping[str, str]] = {
     CauseKind.CONTROLLER_FAILOVER: "Regent became the controller.",
     CauseKind.ISR_CHANGE: "A leader announced a change of an ISR.",
+    CauseKind.STATE_UNREPORTED: "Regent had another state, by a defect, and read it again.",
     CauseKind.TOPIC_CREATED: "The topic was created.",
     CauseKind.PARTITIONS_ADDED: "The partition was added to the topic.",
     CauseKind.TOPIC_DELETION: "The topic is being deleted.",

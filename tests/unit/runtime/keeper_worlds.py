@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.runtime.collector import Collector
@@ -53,11 +53,13 @@ class World:
         self.watches = InMemoryRecursiveWatches(self.client)
         self.port = InMemoryZooKeeperPort(self.client)
         self.channels = KeptChannels()
+        self.reported: list[Sequence[str]] = []
         self.keeper = StandbyKeeper(
             zookeeper=self.port,
             watches=self.watches,
             channels=self.channels,
             collector=Collector(),
+            report=self.reported.append,
             self_check_interval_s=self_check_interval_s,
         )
         self.client.on_event(self._report)

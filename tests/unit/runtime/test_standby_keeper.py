@@ -131,6 +131,7 @@ async def test_a_difference_is_logged_counted_and_healed(
     (record,) = [r for r in caplog.records if "differs" in r.message]
     (example,) = record.__dict__["examples"]
     assert example["path"] == paths.partition_state(T0)
+    assert world.reported == [[paths.partition_state(T0)]]
 
 
 async def test_servers_without_recursive_watches_have_no_cache(

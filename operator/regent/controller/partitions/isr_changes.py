@@ -40,7 +40,7 @@ async def process_isr_change_notification(active: ActiveController) -> None:
             changed.update(dict.fromkeys(decode_isr_change_notification(path, node.data)))
         except MalformedZNodeError as error:
             active.log.error("Malformed notification", path=error.path, reason=error.reason)
-    known = await _read_and_announce(active, changed)
+    known = await read_and_announce(active, changed)
     await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
     await PublishView(frozenset(tp.topic for tp in known))
 
@@ -49,16 +49,19 @@ async def read_again(active: ActiveController) -> None:
     """Read the states that could not be read when they had changed. However many that are by now,
     each reading finds no more of them closed than it may."""
     for unread in parts_that_may_be_closed(list(active.context.unread_states)):
-        known = await _read_and_announce(active, unread)
+        known = await read_and_announce(active, unread)
         await PublishView(frozenset(tp.topic for tp in known))
 
 
-async def _read_and_announce(
-    active: ActiveController, changed: Iterable[TopicPartition]
+async def read_and_announce(
+    active: ActiveController,
+    changed: Iterable[TopicPartition],
+    *,
+    cause: CauseKind = CauseKind.ISR_CHANGE,
 ) -> list[TopicPartition]:
-    """Do what follows from ISRs that leaders have changed. Returns those that are known."""
+    """Read states that others have written, and do what follows. Returns those that are known."""
     context = active.context
-    with context.trail.because(CauseKind.ISR_CHANGE):
+    with context.trail.because(cause):
         known = await refresh_leadership(context, changed, active.log)
     if known:
         batch = ControllerBrokerRequestBatch(context)

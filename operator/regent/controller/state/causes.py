@@ -35,6 +35,8 @@ class CauseKind(enum.StrEnum):
     """A broker has lost a log directory."""
     ISR_CHANGE = "isr-change"
     """Leaders announced that they had changed ISRs in ZooKeeper, or asked for the change."""
+    STATE_UNREPORTED = "state-unreported"
+    """A take-over had a state from a copy that was wrong, which was found later."""
     TOPIC_CREATED = "topic-created"
     PARTITIONS_ADDED = "partitions-added"
     TOPIC_DELETION = "topic-deletion"

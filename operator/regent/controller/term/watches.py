@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from regent.controller.events import (
@@ -23,8 +23,10 @@ from regent.controller.events import (
     TopicChange,
     TopicDeletion,
     TopicNodesDeleted,
+    UnreportedStates,
     ZkPartitionReassignment,
 )
+from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import SessionState, WatchedEvent, WatchedEventType
 
@@ -87,3 +89,25 @@ def event_of(watched: WatchedEvent) -> ControllerEvent | None:
     if tp is not None:
         return PartitionReassignmentIsrChange((tp,))
     return None
+
+
+def events_of_unreported(changed: Iterable[str]) -> list[ControllerEvent]:
+    """The events for nodes that are others than known, though no watch has reported that.
+
+    Args:
+        changed: Paths of the cluster's id, registrations, topics and states of partitions.
+    """
+    events: dict[ControllerEvent, None] = {}
+    states: list[TopicPartition] = []
+    for path in changed:
+        tp = paths.partition_of_state(path)
+        if tp is not None:
+            states.append(tp)
+            continue
+        parent = path.rpartition("/")[0]
+        if parent in _CHILD_EVENTS:  # it may have come or gone, too
+            events[_CHILD_EVENTS[parent]] = None
+        event = event_of(WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, path))
+        if event is not None:
+            events[event] = None
+    return [*events, *([UnreportedStates(tuple(states))] if states else [])]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import events as e
-from regent.controller.term.watches import event_of
+from regent.controller.term.watches import event_of, events_of_unreported
 from regent.model.partition import TopicPartition
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 
@@ -89,3 +89,24 @@ def test_a_deleted_topic_may_have_a_successor_that_no_list_shows() -> None:
 )
 def test_other_nodes_stand_for_nothing(path: str) -> None:
     assert event_of(WatchedEvent(CHANGED, path)) is None
+
+
+def test_what_no_watch_has_reported_is_looked_at_as_if_one_had() -> None:
+    t0, u1 = TopicPartition("t", 0), TopicPartition("u", 1)
+    changed = [
+        "/cluster/id",
+        "/brokers/ids/7",
+        "/brokers/topics/t",
+        "/brokers/topics/u",
+        "/brokers/topics/t/partitions/0/state",
+        "/brokers/topics/u/partitions/1/state",
+    ]
+    assert events_of_unreported(changed) == [
+        e.ClusterIdChange(),
+        e.BrokerChange(),
+        e.BrokerModifications((7,)),
+        e.TopicChange(),
+        e.PartitionModifications(("t",)),
+        e.PartitionModifications(("u",)),
+        e.UnreportedStates((t0, u1)),
+    ]
