@@ -16,7 +16,12 @@ NAME = ("NetworkPolicy", "demo-regent")
 
 
 def policy(render: Render, **values: Any) -> dict[str, Any]:
-    given = {"networkPolicy__enabled": True, "networkPolicy__brokers__to": BROKERS, **values}
+    given = {
+        "networkPolicy__enabled": True,
+        "networkPolicy__brokers__to": BROKERS,
+        "warmStandby__enabled": False,
+        **values,
+    }
     return dict(render(**given)[NAME]["spec"])
 
 

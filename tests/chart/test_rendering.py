@@ -17,7 +17,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_an_endpoint_is_announced_under_the_address_of_its_pod(render: Render) -> None:
-    rendered = render(endpoint__enabled=True)
+    rendered = render(endpoint__enabled=True, warmStandby__enabled=False)
     (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
     assert {"name": "kafka", "containerPort": 9092} in container["ports"]
     assert container["env"] == [
@@ -39,6 +39,7 @@ def test_or_under_a_name_of_its_own(render: Render) -> None:
     rendered = render(
         endpoint__enabled=True,
         endpoint__advertisedHost=name,
+        warmStandby__enabled=False,
         replicas=1,
         strategy={"type": "Recreate"},
     )
@@ -271,7 +272,7 @@ def test_two_pods_that_elect_one_are_the_default(render: Render) -> None:
 
 
 @pytest.mark.parametrize(
-    "values", [{"warmStandby__enabled": True}, {"settings__warm_standby": True}]
+    "values", [{}, {"warmStandby__enabled": False, "settings__warm_standby": True}]
 )
 def test_pods_of_a_warm_standby_know_each_other(render: Render, values: dict[str, Any]) -> None:
     rendered = render(**values)
@@ -286,6 +287,14 @@ def test_pods_of_a_warm_standby_know_each_other(render: Render, values: dict[str
     settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
     assert (settings["warm_standby"], settings["replica_port"]) == (True, 9096)
     Settings(**settings)
+
+
+def test_pods_that_never_lead_need_not_know_each_other(render: Render) -> None:
+    rendered = render(mode="client")
+    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    assert "env" not in container
+    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    assert "warm_standby" not in settings
 
 
 def test_definitions_can_be_left_out_or_given_up(render: Render) -> None:

@@ -56,7 +56,7 @@ def value_paths() -> list[str]:
         ({"settings": {"mode": "client"}}, "mode"),
         ({"mode": "observer"}, "mode"),
         ({"mode": "client", "endpoint__enabled": True}, "mode is client"),
-        ({"mode": "client", "warmStandby__enabled": True}, "mode is client"),
+        ({"mode": "client", "settings__warm_standby": True}, "mode is client"),
         ({"settings": {"log_levle": "debug"}}, "log_levle"),
         ({"settings": {"log_level": "loud"}}, "log_level"),
         ({"settings": {"zookeeper_tls": "yes"}}, "zookeeper_tls"),

@@ -258,8 +258,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 {{- end }}
-{{- if and (eq .mode "client") (or .endpoint.enabled (include "regent.warmStandby" $)) }}
-{{- fail "mode is client: nobody asks Regent anything, and there is no term to take over. Set endpoint.enabled and warmStandby.enabled to false" }}
+{{- if and (eq .mode "client") (or .endpoint.enabled (dig "warm_standby" false (default dict .settings))) }}
+{{- fail "mode is client: nobody asks Regent anything, and there is no term to take over. Set endpoint.enabled to false, and leave warm_standby out of settings" }}
 {{- end }}
 {{- if .networkPolicy.enabled }}
 {{- if and .planner.spark.enabled (not .networkPolicy.planner.from) }}
@@ -277,5 +277,5 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 
 {{- /* Whether pods know each other; empty if they do not. */}}
 {{- define "regent.warmStandby" -}}
-{{- if or .Values.warmStandby.enabled (dig "warm_standby" false (default dict .Values.settings)) }}true{{ end }}
+{{- if and (eq .Values.mode "controller") (or .Values.warmStandby.enabled (dig "warm_standby" false (default dict .Values.settings))) }}true{{ end }}
 {{- end }}
