@@ -57,6 +57,14 @@ def value_paths() -> list[str]:
         ({"mode": "observer"}, "mode"),
         ({"mode": "client", "endpoint__enabled": True}, "mode is client"),
         ({"mode": "client", "settings__warm_standby": True}, "mode is client"),
+        ({"warmStandby__port": 8080}, "http.port and warmStandby.port are both 8080"),
+        (
+            {
+                "endpoint__enabled": True,
+                "endpoint__listeners": [{"name": "EXTERNAL", "port": 9096}],
+            },
+            "the port of EXTERNAL in endpoint.listeners and warmStandby.port are both 9096",
+        ),
         ({"settings": {"log_levle": "debug"}}, "log_levle"),
         ({"settings": {"log_level": "loud"}}, "log_level"),
         ({"settings": {"zookeeper_tls": "yes"}}, "zookeeper_tls"),

@@ -230,6 +230,31 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 {{- end }}
+{{- $ports := list (list "http.port" .http.port) }}
+{{- if .endpoint.enabled }}
+{{- $ports = append $ports (list "endpoint.port" .endpoint.port) }}
+{{- range .endpoint.listeners }}
+{{- $ports = append $ports (list (printf "the port of %s in endpoint.listeners" .name) .port) }}
+{{- end }}
+{{- end }}
+{{- if include "regent.warmStandby" $ }}
+{{- $ports = append $ports (list "warmStandby.port" .warmStandby.port) }}
+{{- end }}
+{{- if .planner.spark.enabled }}
+{{- $ports = append $ports (list "planner.spark.port" .planner.spark.port) }}
+{{- end }}
+{{- if .evictionHook.enabled }}
+{{- $ports = append $ports (list "evictionHook.port" .evictionHook.port) }}
+{{- end }}
+{{- $users := dict }}
+{{- range $ports }}
+{{- $what := first . }}
+{{- $port := int (last .) | toString }}
+{{- with get $users $port }}
+{{- fail (printf "%s and %s are both %s: a pod cannot listen twice on one port. Choose another one" . $what $port) }}
+{{- end }}
+{{- $_ := set $users $port $what }}
+{{- end }}
 {{- if and .planner.spark.enabled (not .planner.spark.images) }}
 {{- fail "planner.spark.images is empty: no plan could be made on Spark. Name the planner's image, such as [\"example.test/regent-planner:*\"]" }}
 {{- end }}
