@@ -30,7 +30,7 @@ from regent.model.partition import (
 )
 from regent.model.partition_columns import PartitionColumns
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
-from regent.protocol.partition_state import PartitionState, states_of
+from regent.protocol.partition_state import PartitionState
 
 _topic_of = itemgetter(0)
 _index_of = itemgetter(1)
@@ -300,8 +300,9 @@ class ControllerBrokerRequestBatch:
         made = dict(
             zip(
                 missing,
-                states_of(
-                    list(map(_index_of, missing)),
+                map(
+                    PartitionState,
+                    map(_index_of, missing),
                     cast("list[LeaderAndIsr]", leaderships),
                     cast("list[ReplicaAssignment]", assignments),
                 ),

@@ -114,6 +114,17 @@ def test_batches_share_the_value_of_a_partition_until_it_changes() -> None:
     assert list(context.cluster.announced_states) == [A0]
 
 
+def test_bytes_are_made_when_a_request_needs_them() -> None:
+    """Not with the value: which encoding is needed is up to the brokers."""
+    context = loaded(1)
+    partitions = (A0, A1, B0)
+    context.cluster.set_leadership(dict.fromkeys(partitions, LeaderAndIsr(1, 6, (1, 2), 4, 8)))
+    requests = requests_of(context, lambda batch: batch.add_update_metadata(partitions))
+    assert list(requests.partitions) == list(partitions)
+    for state in requests.partitions.values():
+        assert (state.legacy, state.flexible) == (None, None)
+
+
 def test_is_new_sticks_in_either_order() -> None:
     def fill(batch: ControllerBrokerRequestBatch) -> None:
         batch.add_leader_and_isr((1,), [A0], is_new=True)
