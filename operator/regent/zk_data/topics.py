@@ -183,7 +183,7 @@ def decode_partition_state(path: str, node: ZNode) -> LeaderAndIsr:
         raise MalformedZNodeError(path, reason_of(error)) from error
     isr = state.isr
     if len(isr) > 1 and len(set(isr)) != len(isr):
-        raise MalformedZNodeError(path, f"a broker is twice in the ISR {list(isr)}")
+        raise MalformedZNodeError(path, f"a broker is twice in the ISR {_short(str(list(isr)))}")
     return LeaderAndIsr(
         state.leader,
         state.leader_epoch,

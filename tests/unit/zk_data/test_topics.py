@@ -230,6 +230,13 @@ def test_what_is_wrong_is_described_in_a_few_words(key: str, replicas: list[int]
     assert len(described) < 500
 
 
+def test_a_long_isr_is_not_quoted_as_a_whole() -> None:
+    data = json.dumps({"leader": 1, "leader_epoch": 0, "isr": [1] * 100_000, "controller_epoch": 1})
+    with pytest.raises(MalformedZNodeError, match="a broker is twice in the ISR") as raised:
+        decode_partition_state("/p", ZNode(data.encode(), 0, 0, 0))
+    assert len(raised.value.reason) < 500
+
+
 def test_malformed_adding_replicas_spare_the_other_partitions() -> None:
     data = b'{"partitions":{"0":[1],"1":[2]},"adding_replicas":{"1":["x"]},"removing_replicas":{}}'
     topic = decode_topic("t", data)
