@@ -283,10 +283,11 @@ class ControllerBrokerRequestBatch:
             wanted = (tp for tp in cluster.all_partitions() if tp in leadership)
         known: dict[TopicPartition, PartitionState | None] = {}
         for part in in_parts(wanted):
-            known.update(zip(part, map(announced.get, part), strict=True))
+            some = dict(zip(part, map(announced.get, part), strict=True))
+            if not all(some.values()):
+                self._make_missing(some)
+            known.update(some)
             await give_way_after(part)
-        if not all(known.values()):
-            self._make_missing(known)
         return known  # type: ignore[return-value]
 
     def _make_missing(self, known: dict[TopicPartition, PartitionState | None]) -> None:
