@@ -167,18 +167,6 @@ class StateMaker:
             self._unusual[pair] = None
 
 
-def states_of(
-    partitions: Sequence[int],
-    leaderships: Sequence[LeaderAndIsr],
-    assignments: Sequence[ReplicaAssignment],
-) -> list[PartitionState]:
-    """Values of partitions by their indexes. Where many share their leadership, as after one event
-    that concerns them all, their bytes are made at once, too."""
-    if 2 * len(set(map(id, leaderships))) > len(partitions):
-        return list(map(PartitionState, partitions, leaderships, assignments))
-    return StateMaker().make(partitions, leaderships, assignments)
-
-
 class _Indexes(dict[int, bytes]):
     """Encoded partition indexes."""
 

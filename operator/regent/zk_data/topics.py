@@ -54,9 +54,9 @@ class TopicZNode(msgspec.Struct, frozen=True):
     def described_problems(self) -> str | None:
         """Why partitions are missing, of the first few, and how many more are; None if none is."""
         some = islice(self.problems.items(), _DESCRIBED)
-        described = "; ".join(f"partition {p}: {why}" for p, why in some)
+        described = "; ".join(f"partition {_short(p)}: {_short(why)}" for p, why in some)
         more = len(self.problems) - _DESCRIBED
-        return f"{described}; and {more:,} partitions more" if more > 0 else described or None
+        return f"{described}; and {more:,} more" if more > 0 else described or None
 
 
 class _Topic(msgspec.Struct):
@@ -85,6 +85,8 @@ class _PartitionState(msgspec.Struct, gc=False):
 
 _DESCRIBED: Final = 5
 """Partitions of a topic whose problems are described."""
+_SHORT: Final = 200
+"""Characters of the key of a partition, and of what is wrong with it, in a description."""
 
 _NO_REPLICAS: Final[Replicas] = ()
 _decode_topic_json: Final[Callable[[bytes], _Topic]] = msgspec.json.Decoder(_Topic).decode
@@ -181,7 +183,7 @@ def decode_partition_state(path: str, node: ZNode) -> LeaderAndIsr:
         raise MalformedZNodeError(path, reason_of(error)) from error
     isr = state.isr
     if len(isr) > 1 and len(set(isr)) != len(isr):
-        raise MalformedZNodeError(path, f"a broker is twice in the ISR {list(isr)}")
+        raise MalformedZNodeError(path, f"a broker is twice in the ISR {_short(str(list(isr)))}")
     return LeaderAndIsr(
         state.leader,
         state.leader_epoch,
@@ -278,6 +280,11 @@ def _ascending(assignments: dict[int, ReplicaAssignment]) -> dict[int, ReplicaAs
 def _replicas_of(section: Mapping[str, msgspec.Raw] | None, key: str) -> Replicas:
     raw = None if section is None else section.get(key)
     return _NO_REPLICAS if raw is None else _decode_replicas(raw)
+
+
+def _short(text: str) -> str:
+    """A key, or a list of replicas, may be as long as the node."""
+    return text if len(text) <= _SHORT else f"{text[:_SHORT]}..."
 
 
 class _ProblemError(ValueError):

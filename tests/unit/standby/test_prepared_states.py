@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from collections.abc import Mapping
 from itertools import chain
 
@@ -235,3 +236,24 @@ def test_what_a_replacement_costs_does_not_grow_with_the_topic(
         prepared_all(prepared, state, most=EVERYTHING)
     assert len(looked_at) == 3 * len(partitions)
     assert max(looked_at) <= leadership_entries.SECTION
+
+
+def test_a_topic_of_one_partition_takes_little_more_than_its_bytes() -> None:
+    """A large cluster may have nothing else: one of these for each replica."""
+    topics = {f"t{n}": {TopicPartition(f"t{n}", 0): ReplicaAssignment((1, 2))} for n in range(500)}
+    states = {
+        tp: PartitionState(0, LeaderAndIsr(1, 0, (1, 2), 1, 0), assignment)
+        for partitions in topics.values()
+        for tp, assignment in partitions.items()
+    }
+    prefixes_of(list(states.values()), flexible=True)
+    collected = leadership_entries.LeadershipEntries(usual_suffix((3, 9)))
+    collected.expect(topics)
+    tracemalloc.start()
+    try:
+        collected.collect(states, lambda topic: topics[topic], most=EVERYTHING)
+        taken, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert [len(some.topics) for some in collected.up_to_date.values()] == [500, 500]
+    assert taken / 1_000 < 320

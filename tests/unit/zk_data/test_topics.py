@@ -210,6 +210,33 @@ def test_one_malformed_partition_spares_the_others(key: str, replicas: object) -
         encode_topic(topic)
 
 
+@pytest.mark.parametrize("malformed", [1, 5, 6, 7, 3_000])
+def test_what_is_wrong_with_a_few_partitions_is_described(malformed: int) -> None:
+    partitions = {"0": [1, 2]} | {str(number + 1): [-1] for number in range(malformed)}
+    described = decode_topic(
+        "t", json.dumps({"partitions": partitions}).encode()
+    ).described_problems
+    assert described is not None
+    assert described.count("partition ") == min(malformed, 5)
+    assert described.endswith(f"; and {malformed - 5:,} more") == (malformed > 5)
+
+
+@pytest.mark.parametrize(("key", "replicas"), [("9" * 100_000, [1]), ("1", [1] * 100_000)])
+def test_what_is_wrong_is_described_in_a_few_words(key: str, replicas: list[int]) -> None:
+    data = json.dumps({"partitions": {"0": [1, 2], key: replicas}}).encode()
+    described = decode_topic("t", data).described_problems
+    assert described is not None
+    assert described.startswith(f"partition {key[:100]}")
+    assert len(described) < 500
+
+
+def test_a_long_isr_is_not_quoted_as_a_whole() -> None:
+    data = json.dumps({"leader": 1, "leader_epoch": 0, "isr": [1] * 100_000, "controller_epoch": 1})
+    with pytest.raises(MalformedZNodeError, match="a broker is twice in the ISR") as raised:
+        decode_partition_state("/p", ZNode(data.encode(), 0, 0, 0))
+    assert len(raised.value.reason) < 500
+
+
 def test_malformed_adding_replicas_spare_the_other_partitions() -> None:
     data = b'{"partitions":{"0":[1],"1":[2]},"adding_replicas":{"1":["x"]},"removing_replicas":{}}'
     topic = decode_topic("t", data)

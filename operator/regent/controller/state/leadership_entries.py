@@ -25,6 +25,8 @@ Entries = Mapping[int, CollectedEntries]
 SECTION: Final = 256
 """Entries that are held in one piece: some 20 kB."""
 
+_NO_NUMBERS: Final = array("i")
+
 
 class LeadershipEntries:
     """Collects the entries of topics none of whose partitions is being reassigned or has a leader
@@ -151,14 +153,22 @@ class _Entries(TopicEntries):
 
     def __init__(self, partitions: Iterable[int], prefixes: list[bytes], suffix: bytes) -> None:
         super().__init__(len(prefixes), bytearray(suffix.join([*prefixes, b""])))
-        self._partitions = array("i", partitions)
-        self._lengths = array("i", [len(prefix) + len(suffix) for prefix in prefixes])
+        # A cluster of small topics has one of these for nearly each replica: a single entry needs
+        # neither, and they would be a third of its memory.
+        is_one = len(prefixes) == 1
+        self._partitions = _NO_NUMBERS if is_one else array("i", partitions)
+        self._lengths = (
+            _NO_NUMBERS if is_one else array("i", [len(p) + len(suffix) for p in prefixes])
+        )
 
     def replace(self, partition: int, entry: bytes) -> None:
         """Another entry for one of the partitions."""
+        assert isinstance(self._encoded, bytearray)
+        if self.count == 1:
+            self._encoded[:] = entry
+            return
         lengths, at = self._lengths, bisect_left(self._partitions, partition)
         start = sum(lengths[:at])
-        assert isinstance(self._encoded, bytearray)
         self._encoded[start : start + lengths[at]] = entry
         lengths[at] = len(entry)
 

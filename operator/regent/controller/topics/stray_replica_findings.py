@@ -21,7 +21,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.stray_replica_notes import Note
 from regent.controller.transitions.partition_state_znodes import StatesRead, read_partition_states
@@ -123,14 +123,16 @@ async def _read_topics(
 ) -> dict[str, TopicZNode | MalformedZNodeError | None]:
     names = list(topics)
     nodes = await read_permitted([paths.topic(topic) for topic in names])
-    return {topic: _decode(topic, node, log) for topic, node in zip(names, nodes, strict=True)}
+    found = {topic: _decode(topic, node) for topic, node in zip(names, nodes, strict=True)}
+    malformed = [each for each in found.values() if isinstance(each, MalformedZNodeError)]
+    report_malformed(
+        log, "Malformed topics skipped", [(error.path, error.reason) for error in malformed]
+    )
+    return found
 
 
-def _decode(
-    topic: str, node: ZNode | None, log: ControllerLog
-) -> TopicZNode | MalformedZNodeError | None:
+def _decode(topic: str, node: ZNode | None) -> TopicZNode | MalformedZNodeError | None:
     try:
         return None if node is None else decode_topic(topic, node.data)
     except MalformedZNodeError as error:
-        log.error("Malformed topic skipped", path=error.path, reason=error.reason)
         return error

@@ -30,7 +30,7 @@ from regent.model.partition import (
 )
 from regent.model.partition_columns import PartitionColumns
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
-from regent.protocol.partition_state import PartitionState, states_of
+from regent.protocol.partition_state import PartitionState
 
 _topic_of = itemgetter(0)
 _index_of = itemgetter(1)
@@ -283,10 +283,11 @@ class ControllerBrokerRequestBatch:
             wanted = (tp for tp in cluster.all_partitions() if tp in leadership)
         known: dict[TopicPartition, PartitionState | None] = {}
         for part in in_parts(wanted):
-            known.update(zip(part, map(announced.get, part), strict=True))
+            some = dict(zip(part, map(announced.get, part), strict=True))
+            if not all(some.values()):
+                self._make_missing(some)
+            known.update(some)
             await give_way_after(part)
-        if not all(known.values()):
-            self._make_missing(known)
         return known  # type: ignore[return-value]
 
     def _make_missing(self, known: dict[TopicPartition, PartitionState | None]) -> None:
@@ -300,8 +301,9 @@ class ControllerBrokerRequestBatch:
         made = dict(
             zip(
                 missing,
-                states_of(
-                    list(map(_index_of, missing)),
+                map(
+                    PartitionState,
+                    map(_index_of, missing),
                     cast("list[LeaderAndIsr]", leaderships),
                     cast("list[ReplicaAssignment]", assignments),
                 ),

@@ -17,7 +17,7 @@ from regent.protocol.control_requests import (
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from regent.zk_data.stray_replicas import strays_on
+from regent.zk_data.stray_replicas import strays_of, strays_on
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.topics.deleting import (
     NOTE,
@@ -332,3 +332,18 @@ class TestANoteThatHasOutlivedItsReplica:
         world.driver.take_sent()
         start_broker_3(world, active)
         assert deletions(world) == [(3, T0), (3, T1)]
+
+
+def test_topics_that_cannot_be_read_are_one_entry_of_the_log() -> None:
+    """And what a broker has of them is neither deleted nor forgotten."""
+    world, active = cluster()
+    topics = [f"broken-{number}" for number in range(30)]
+    for topic in topics:
+        world.put(strays_of(3, topic), b'{"version":1,"partitions":[0]}')
+        world.put(paths.topic(topic), b"[1")
+    start_broker_3(world, active)
+    assert deletions(world) == []
+    assert all(world.exists(strays_of(3, topic)) for topic in topics)
+    (reported,) = world.log.errors("Malformed topics skipped")
+    assert reported["znodes"] == 30
+    assert f"{paths.topic(topics[0])}: " in str(reported["examples"])

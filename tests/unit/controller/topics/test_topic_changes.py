@@ -133,7 +133,7 @@ class TestNewTopics:
         assert reported["znodes"] == 31
         assert str(reported["examples"]).count("/brokers/topics/") < 31
         described = active.context.cluster.unreadable_topics["wreck"]
-        assert described.endswith("; and 2,995 partitions more")
+        assert described.endswith("; and 2,995 more")
         world.put(paths.topic("wreck"), b"[2")
         world.run(process_partition_modifications(active, ["wreck"]))
         assert len(world.log.errors(SKIPPED)) == 2

@@ -5,10 +5,12 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.controller.effects import SendRequests
+from regent.controller import giving_way
+from regent.controller.effects import GiveWay, SendRequests
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -112,6 +114,32 @@ def test_batches_share_the_value_of_a_partition_until_it_changes() -> None:
     context.remove_topic("b")
     context.cluster.forget_leadership(A1)
     assert list(context.cluster.announced_states) == [A0]
+
+
+def test_bytes_are_made_when_a_request_needs_them() -> None:
+    """Not with the value: which encoding is needed is up to the brokers."""
+    context = loaded(1)
+    partitions = (A0, A1, B0)
+    context.cluster.set_leadership(dict.fromkeys(partitions, LeaderAndIsr(1, 6, (1, 2), 4, 8)))
+    requests = requests_of(context, lambda batch: batch.add_update_metadata(partitions))
+    assert list(requests.partitions) == list(partitions)
+    for state in requests.partitions.values():
+        assert (state.legacy, state.flexible) == (None, None)
+
+
+def test_values_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others have the loop in between."""
+    monkeypatch.setattr(giving_way, "PART", 2)
+    context = loaded(1)
+    batch = ControllerBrokerRequestBatch(context)
+    batch.add_update_metadata((A0, A1, B0))
+    process = batch.send()
+    assert process.send(None) == GiveWay()
+    assert list(context.cluster.announced_states) == [A0, A1]
+    effect = process.send(None)
+    assert isinstance(effect, SendRequests)
+    assert list(effect.requests.partitions) == [A0, A1, B0]
+    process.close()
 
 
 def test_is_new_sticks_in_either_order() -> None:
