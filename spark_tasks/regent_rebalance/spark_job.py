@@ -27,6 +27,7 @@ from regent_rebalance.planner_task import answers_of
 from regent_rebalance.secret_urls import masked
 
 _APPLICATION: Final = "regent-rebalance"
+_UI: Final = "spark.ui.enabled"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -146,9 +147,10 @@ def _with_history(context: Any, content: bytes, suffix: str, wanted: Wanted) -> 
 @contextmanager
 def _context(history: Wanted | None) -> Iterator[Any]:
     conf = SparkConf().setAppName(_APPLICATION)
-    if history is None:
+    # The JVM is asked: until there is a context, ``conf`` does not have spark-submit's settings.
+    if history is None and SparkContext.getSystemProperty(_UI) is None:
         # A page about a single task is not worth the seconds that its server takes to start.
-        conf.setIfMissing("spark.ui.enabled", "false")
+        conf.set(_UI, "false")
     context = SparkContext.getOrCreate(conf)
     try:
         yield context
