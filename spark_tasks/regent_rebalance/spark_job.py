@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -20,7 +20,14 @@ from pyspark import SparkConf, SparkContext
 from regent_rebalance.candidates import PLANS, best_of
 from regent_rebalance.errors import HistoryError, PlannerError
 from regent_rebalance.exchange_client import Exchange
-from regent_rebalance.hadoop_files import check_file_system, first_line, read, write
+from regent_rebalance.hadoop_files import (
+    HAS_ENDED,
+    JVM_ENDED,
+    check_file_system,
+    first_line,
+    read,
+    write,
+)
 from regent_rebalance.history_options import HistoryUnusableError, history_options, noted
 from regent_rebalance.history_wanted import HISTORY_UNUSABLE, Wanted, wanted_history
 from regent_rebalance.planner_task import answers_of
@@ -86,6 +93,8 @@ def main(
         raise click.ClickException(str(error)) from error
     except Py4JJavaError as error:
         raise click.ClickException(f"Spark: {masked(first_line(error))}") from error
+    except JVM_ENDED as error:
+        raise click.ClickException(HAS_ENDED) from error
 
 
 def _for_regent(exchange: Exchange, workspace: str | None, history: Wanted | None) -> None:
@@ -155,4 +164,6 @@ def _context(history: Wanted | None) -> Iterator[Any]:
     try:
         yield context
     finally:
-        context.stop()
+        # Where the JVM has ended, that error is raised already, or the plan is written.
+        with suppress(*JVM_ENDED):
+            context.stop()
