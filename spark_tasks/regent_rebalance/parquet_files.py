@@ -148,6 +148,13 @@ def _read(
         optional: Columns that the file may lack.
     """
     try:
+        # pyarrow takes a folder for a table of many files, and gives no reason for one that is not
+        # there.
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
+    try:
         table = pq.read_table(path, page_checksum_verification=True)
         names, metadata = table.column_names, table.schema.metadata or {}
         # Texts are decoded when they are used: what is none is found now.
@@ -156,7 +163,7 @@ def _read(
         raise InvalidInputError(
             f"{path} is no intact Parquet file: {error}: write it again"
         ) from error
-    missing = [name for name in types if names.count(name) != 1]
+    missing = [name for name in types if name not in names]
     if missing or key not in metadata:
         lacks = ", ".join(
             [*(f"column {name}" for name in missing), *([key.decode()] * (key not in metadata))]

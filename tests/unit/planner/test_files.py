@@ -240,6 +240,30 @@ def test_a_table_with_wider_types_is_the_same_snapshot(tmp_path: Path) -> None:
     assert encode_snapshot(narrow) == encode_snapshot(other)
 
 
+def test_a_parquet_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"none\.parquet cannot be read: No such file"):
+        load_snapshot(tmp_path / "none.parquet")
+
+
+def test_a_folder_is_no_parquet_file(tmp_path: Path) -> None:
+    folder = tmp_path / "folder.parquet"
+    folder.mkdir()
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    pq.write_table(pa.table(GOOD).replace_schema_metadata(brokers), folder / "part.parquet")
+    with pytest.raises(InvalidInputError, match=r"folder\.parquet cannot be read: Is a directory"):
+        load_snapshot(folder)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.parquet"
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    rates = pa.table(GOOD | {"bytesIn": pa.array([1, 2])})
+    twice = rates.append_column("bytesIn", rates["bytesIn"])
+    pq.write_table(twice.replace_schema_metadata(brokers), file)
+    with pytest.raises(InvalidInputError, match=r"Multiple matches for FieldRef\.Name\(bytesIn\)"):
+        load_snapshot(file)
+
+
 def test_a_damaged_page_is_refused_whatever_it_would_say(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.parquet"
     save_snapshot(cluster(["a", "b", "c"], [[1, 2], [2, 3], [3, 1]] * 50), file)
