@@ -13,11 +13,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from py4j.protocol import Py4JJavaError, Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JJavaError
 
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.secret_urls import masked, shown
 
+JVM_ENDED = (Py4JError, ConnectionError)
+"""What a call into a JVM raises that has ended, or ends meanwhile, where it is no Py4JJavaError."""
+
+HAS_ENDED = "Spark's JVM has ended, as it does for want of memory"
+
+_NO_ROOM = "No space left on device"
 _NO_FILE_SYSTEM = ("UnsupportedFileSystemException", "ClassNotFoundException")
 
 
@@ -101,18 +107,22 @@ def _problems(url: str, done: str) -> Iterator[None]:
         said = masked(first_line(error), url)
         if any(each in said for each in _NO_FILE_SYSTEM):
             said += ": give Spark the jars of this file system (docs/spark.md), or another URL"
+        if done == "read" and _NO_ROOM in said:
+            said += f": {_more_room()}"
         raise InvalidInputError(f"{shown(url)} cannot be {done}: {said}") from error
-    except (Py4JNetworkError, ConnectionError) as error:
-        raise InvalidInputError(
-            f"{shown(url)} cannot be {done}: Spark's JVM has ended, as it does for want of memory"
-        ) from error
+    except JVM_ENDED as error:
+        raise InvalidInputError(f"{shown(url)} cannot be {done}: {HAS_ENDED}") from error
     except OSError as error:
-        # Asked for its name again, a folder that takes no file is an error again.
-        folder = tempfile.tempdir or "a temporary folder"
         raise InvalidInputError(
-            f"{shown(url)} cannot be {done} by way of {folder}: {error.strerror}: "
-            "make room there, or name another folder (TMPDIR)"
+            f"{shown(url)} cannot be {done} by way of a temporary file: {error.strerror}: "
+            f"{_more_room()}"
         ) from error
+
+
+def _more_room() -> str:
+    # gettempdir() raises where no folder takes a file.
+    folder = tempfile.tempdir or "a temporary folder"
+    return f"make room in {folder}, or name another folder (TMPDIR)"
 
 
 def _require_no_folder(url: str, path: Any, files: Any) -> None:

@@ -36,6 +36,9 @@ _SNAPSHOT_COLUMNS = {
 _RATE_COLUMNS = {"bytesIn": pa.int64(), "bytesOut": pa.int64()}
 """Columns that a snapshot may lack."""
 
+_MAY_BE_UNKNOWN = frozenset({"leader", "sizes", *_RATE_COLUMNS})
+"""Columns in which -1 says that nobody knows, or that there is none."""
+
 _MOST = 2**53
 """What an amount may be at most, as in JSON: sums stay within 64 bits."""
 
@@ -148,6 +151,13 @@ def _read(
         optional: Columns that the file may lack.
     """
     try:
+        # pyarrow takes a folder for a table of many files, and gives no reason for one that is not
+        # there.
+        with path.open("rb"):
+            pass
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
+    try:
         table = pq.read_table(path, page_checksum_verification=True)
         names, metadata = table.column_names, table.schema.metadata or {}
         # Texts are decoded when they are used: what is none is found now.
@@ -156,7 +166,7 @@ def _read(
         raise InvalidInputError(
             f"{path} is no intact Parquet file: {error}: write it again"
         ) from error
-    missing = [name for name in types if names.count(name) != 1]
+    missing = [name for name in types if name not in names]
     if missing or key not in metadata:
         lacks = ", ".join(
             [*(f"column {name}" for name in missing), *([key.decode()] * (key not in metadata))]
@@ -185,7 +195,8 @@ def _typed(column: Any, wanted: Any, name: str, path: Path) -> Any:
         raise InvalidInputError(f"{path}: column {name} is no {wanted}: {error}") from error
     values = column.combine_chunks().flatten() if pa.types.is_list(wanted) else column
     if column.null_count or values.null_count:
-        raise InvalidInputError(f"{path}: column {name} has empty cells: fill them, or use -1")
+        way_out = "fill them, or use -1" if name in _MAY_BE_UNKNOWN else "fill them"
+        raise InvalidInputError(f"{path}: column {name} has empty cells: {way_out}")
     if values.type == pa.int64() and len(values):
         most = max(map(abs, pc.min_max(values).as_py().values()))
         if most > _MOST:

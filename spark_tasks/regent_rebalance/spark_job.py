@@ -9,7 +9,7 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
@@ -20,13 +20,21 @@ from pyspark import SparkConf, SparkContext
 from regent_rebalance.candidates import PLANS, best_of
 from regent_rebalance.errors import HistoryError, PlannerError
 from regent_rebalance.exchange_client import Exchange
-from regent_rebalance.hadoop_files import check_file_system, first_line, read, write
+from regent_rebalance.hadoop_files import (
+    HAS_ENDED,
+    JVM_ENDED,
+    check_file_system,
+    first_line,
+    read,
+    write,
+)
 from regent_rebalance.history_options import HistoryUnusableError, history_options, noted
 from regent_rebalance.history_wanted import HISTORY_UNUSABLE, Wanted, wanted_history
 from regent_rebalance.planner_task import answers_of
 from regent_rebalance.secret_urls import masked
 
 _APPLICATION: Final = "regent-rebalance"
+_UI: Final = "spark.ui.enabled"
 
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
@@ -85,6 +93,8 @@ def main(
         raise click.ClickException(str(error)) from error
     except Py4JJavaError as error:
         raise click.ClickException(f"Spark: {masked(first_line(error))}") from error
+    except JVM_ENDED as error:
+        raise click.ClickException(HAS_ENDED) from error
 
 
 def _for_regent(exchange: Exchange, workspace: str | None, history: Wanted | None) -> None:
@@ -146,11 +156,14 @@ def _with_history(context: Any, content: bytes, suffix: str, wanted: Wanted) -> 
 @contextmanager
 def _context(history: Wanted | None) -> Iterator[Any]:
     conf = SparkConf().setAppName(_APPLICATION)
-    if history is None:
+    # The JVM is asked: until there is a context, ``conf`` does not have spark-submit's settings.
+    if history is None and SparkContext.getSystemProperty(_UI) is None:
         # A page about a single task is not worth the seconds that its server takes to start.
-        conf.setIfMissing("spark.ui.enabled", "false")
+        conf.set(_UI, "false")
     context = SparkContext.getOrCreate(conf)
     try:
         yield context
     finally:
-        context.stop()
+        # Where the JVM has ended, that error is raised already, or the plan is written.
+        with suppress(*JVM_ENDED):
+            context.stop()

@@ -12,6 +12,7 @@ from typing import Annotated, Final, NamedTuple
 import msgspec
 
 _ERROR: Final = "Error: "
+_TRACEBACK: Final = "Traceback (most recent call last):"
 _REASON: Final = re.compile(r"^  - (.+)$", re.MULTILINE)
 _MESSAGE_MAX: Final = 2000
 """Characters of what a planner said, of each reason: the last ones if it has failed."""
@@ -183,9 +184,10 @@ def read_result(status: int, output: bytes, errors: str) -> PlanResult:
     said = _planners_own(message)
     beginning = (said or message)[:_MESSAGE_MAX]
     if status == PlannerStatus.INFEASIBLE:
-        found = islice(_REASON.finditer(errors), _REASONS_MAX)
+        found = islice(_REASON.finditer(said or message), _REASONS_MAX)
         return InfeasibleGoals(tuple(m[1][:_MESSAGE_MAX] for m in found) or (beginning,))
-    if status == PlannerStatus.INVALID_INPUT and said is not None:
+    # Python ends with the same status after a traceback: then the planner has said nothing itself.
+    if status == PlannerStatus.INVALID_INPUT and said is not None and _TRACEBACK not in said:
         return InvalidGoals(beginning)
     if status == PlannerStatus.PACKAGE_MISSING:
         return PlannerMissing(beginning)

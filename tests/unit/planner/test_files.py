@@ -206,7 +206,9 @@ GOOD = {
         ({"partition": pa.array([0, -1])}, "t--1: a partition's number is not negative"),
         ({"replicas": pa.array([1, 2])}, "column replicas is int64, and has to be list"),
         ({"replicas": pa.array([["1"], ["2"]])}, "column replicas is list<element: string>"),
-        ({"replicas": pa.array([[1], [None]])}, "column replicas has empty cells"),
+        ({"topic": pa.array(["t", None])}, "column topic has empty cells: fill them$"),
+        ({"replicas": pa.array([[1], [None]])}, "column replicas has empty cells: fill them$"),
+        ({"leader": pa.array([1, None])}, "column leader has empty cells: fill them, or use -1$"),
         ({"replicas": pa.array([[1], [9]])}, "t-1: the snapshot has no broker 9; it has 1, 2"),
         ({"leader": pa.array([1, 9])}, "t-1: leader 9 has no replica of it"),
         ({"sizes": pa.array([[5], [-7]])}, "t-1: size -7 is negative"),
@@ -227,7 +229,7 @@ def test_a_table_that_cannot_be_is_refused(
     pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
     with pytest.raises(InvalidInputError) as refused:
         load_snapshot(file)
-    assert message in str(refused.value)
+    assert message in f"{refused.value}$"
 
 
 def test_a_table_with_wider_types_is_the_same_snapshot(tmp_path: Path) -> None:
@@ -238,6 +240,30 @@ def test_a_table_with_wider_types_is_the_same_snapshot(tmp_path: Path) -> None:
         pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
     narrow, other = map(load_snapshot, files)
     assert encode_snapshot(narrow) == encode_snapshot(other)
+
+
+def test_a_parquet_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"none\.parquet cannot be read: No such file"):
+        load_snapshot(tmp_path / "none.parquet")
+
+
+def test_a_folder_is_no_parquet_file(tmp_path: Path) -> None:
+    folder = tmp_path / "folder.parquet"
+    folder.mkdir()
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    pq.write_table(pa.table(GOOD).replace_schema_metadata(brokers), folder / "part.parquet")
+    with pytest.raises(InvalidInputError, match=r"folder\.parquet cannot be read: Is a directory"):
+        load_snapshot(folder)
+
+
+def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "snapshot.parquet"
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    rates = pa.table(GOOD | {"bytesIn": pa.array([1, 2])})
+    twice = rates.append_column("bytesIn", rates["bytesIn"])
+    pq.write_table(twice.replace_schema_metadata(brokers), file)
+    with pytest.raises(InvalidInputError, match=r"Multiple matches for FieldRef\.Name\(bytesIn\)"):
+        load_snapshot(file)
 
 
 def test_a_damaged_page_is_refused_whatever_it_would_say(tmp_path: Path) -> None:

@@ -101,6 +101,15 @@ def test_what_java_says_before_the_planner_is_not_the_message() -> None:
     assert failed.problem.endswith("Java heap space")
 
 
+def test_what_java_calls_an_error_is_not_the_planners_message() -> None:
+    java = "Error: A JNI error has occurred, please check your installation\n"
+    python = "Traceback (most recent call last):\n  File x, line 1\nMemoryError\n"
+    assert isinstance(read_result(1, b"", java + python), PlannerFailed)
+    listed = "WARN these settings are deprecated:\n  - spark.a\n"
+    hopeless = f"{listed}Error: no plan meets the hard goals:\n  - broker 1 is full\n"
+    assert read_result(3, b"", hopeless) == InfeasibleGoals(("broker 1 is full",))
+
+
 def test_a_plan_whose_changes_are_not_those_of_its_hash_is_none(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.json"
     file.write_bytes(SNAPSHOT.encode())
