@@ -79,7 +79,7 @@ class RegentRelease:
         self._served = kafka.namespace
 
     def install(self, **values: object) -> None:
-        """Bring the image, and install the chart with two replicas that know each other."""
+        """Bring the image, and install the chart: two replicas that know each other."""
         image = regent_image()
         self.cluster.load(image)
         self.cluster.kubectl("create", "namespace", self.namespace)
@@ -89,7 +89,6 @@ class RegentRelease:
         chosen = {
             "zookeeper": f"zookeeper.{self._served}:2181",
             "namespaces": [self._served],
-            "warmStandby.enabled": True,
             "image": {"repository": image.repository, "tag": image.tag, "pullPolicy": "Never"},
         }
         self._helm("install", CHART, *_as_arguments(chosen | values))
