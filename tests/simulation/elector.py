@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from regent.controller import events as e
 from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data.operations import Create, Delete, Operation
-from regent.zk_data.replicas import queue_order
+from regent.zk_data.replicas import presence_node, presence_path, queue_order
 from tests.simulation.driver import RegentProcess
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ class Elector:
 
     def open_queue(self, client: InMemoryClient) -> None:
         """Create its parents."""
-        for path in ("/regent", QUEUE):
+        for path in ("/regent", QUEUE, presence_path(QUEUE)):
             client.multi([Create(path)])
 
     def others_in_the_queue(self, process: RegentProcess) -> list[int]:
@@ -107,11 +107,16 @@ class Elector:
             is_holder = process is self._holder and process.client.session_id == self._session_id
             if process.is_paused or is_holder or self._places_of(process.client.session_id):
                 continue
-            process.client.multi(
-                [Create(f"{QUEUE}/{process.name}-__lock__", ephemeral=True, sequential=True)]
-            )
+            place = Create(f"{QUEUE}/{process.name}-__lock__", ephemeral=True, sequential=True)
+            process.client.multi([*self._registration(process), place])
             return True
         return False
+
+    def _registration(self, process: RegentProcess) -> list[Create]:
+        """By what others find it, unless it is there; it goes with the session."""
+        path = presence_node(QUEUE, process.client.session_id)
+        is_there = self._world.zookeeper.get(path) is not None
+        return [] if is_there else [Create(path, ephemeral=True)]
 
     def _follow_queue(self) -> bool:
         """A holder without a place learns so; the first in the queue learns that it is."""
@@ -132,4 +137,5 @@ class Elector:
 
 def is_place(writes: Sequence[Operation]) -> bool:
     """Whether a transaction is that of a replica that queues up."""
-    return all(isinstance(op, Create) and op.path.startswith(QUEUE + "/") for op in writes)
+    parents = (f"{QUEUE}/", f"{presence_path(QUEUE)}/")
+    return all(isinstance(op, Create) and op.path.startswith(parents) for op in writes)

@@ -36,9 +36,14 @@ def presence_path(election_path: str) -> str:
     return f"{election_path}-presence"
 
 
+def presence_name(session_id: int) -> str:
+    """The name of the node of the replica that has a session."""
+    return f"{session_id & _UINT64_MAX:016x}"
+
+
 def presence_node(election_path: str, session_id: int) -> str:
-    """The node of the replica that has a session."""
-    return f"{presence_path(election_path)}/{session_id & _UINT64_MAX:016x}"
+    """Its path."""
+    return f"{presence_path(election_path)}/{presence_name(session_id)}"
 
 
 def decode_presence(path: str, data: bytes) -> ReplicaPresence:

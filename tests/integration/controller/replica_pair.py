@@ -49,6 +49,25 @@ class Pair:
         )
         return time.monotonic()
 
+    def history(self) -> str:
+        """What both have logged of terms and of each other, in order; and who was the controller by
+        the brokers' logs."""
+        kept = ("lected", "esign", "suspect", "Taken over", "released", "failed", "slept", "lost")
+        entries = [
+            (entry["time"], process.name, entry)
+            for process in (self.active, self.standby)
+            for entry in process.log_entries()
+            if entry["level"] != "INFO" or any(word in entry["message"] for word in kept)
+        ]
+        lines = [f"{at} {name} {entry}" for at, name, entry in sorted(entries, key=lambda e: e[:2])]
+        for broker in self.cluster.kafka.brokers:
+            lines += [
+                f"{broker.broker_id}: {line}"
+                for line in broker.log_path.read_text(errors="replace").splitlines()
+                if "successfully elected as the controller" in line or "Resigned" in line
+            ]
+        return "\n".join(lines[-200:])
+
     def change_places(self) -> None:
         """The standby has taken over."""
         self.active, self.standby = self.standby, self.active

@@ -52,7 +52,8 @@ def _end_replicas(stage: Stage) -> None:
             _ENDINGS[ending](pair.active)
             pair.wait_for_take_over()
             pair.standby.wait_until_active()
-            assert znodes.controller_epoch() == epoch + 1
+            raised = znodes.controller_epoch()
+            assert raised == epoch + 1, f"{epoch} -> {raised} by {ending}:\n{pair.history()}"
             stage.producer.wait_for_progress()
             _RETURNS[ending](pair.active)
             if crashing is not None:

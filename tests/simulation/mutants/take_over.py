@@ -46,7 +46,7 @@ def places_left(patch: pytest.MonkeyPatch) -> None:
 
     async def find(*args: Any) -> Predecessors | None:
         found = await find_predecessors(*args)
-        return None if found is None else Predecessors(found.absent, ())
+        return None if found is None else Predecessors(found.absent, (), found.registered)
 
     patch.setattr(life_cycle, "find_predecessors", find)
 

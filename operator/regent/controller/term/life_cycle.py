@@ -33,6 +33,7 @@ from regent.controller.term.suspicion_limit import SuspicionLimit
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
 from regent.model.errors import ZooKeeperError, ZooKeeperUnavailableError
+from regent.zk_data.replicas import presence_name
 
 _REELECT_TIMER: Final = "reelect"
 _FORGIVE_AFTER_MS: Final = 600_000
@@ -183,17 +184,18 @@ class LifeCycle:
         may = self._contends and not self._holds_off and not self._has_unusable_setting
         if not may or self.is_eligible or self.active is not None:
             return
-        now_ms = await CurrentTime()
-        if not event.is_named and not self._suspicions.allows(now_ms):
-            return
         predecessors = await find_predecessors(event, self._config.election_path)
         if predecessors is None:
+            return
+        now_ms, registered = await CurrentTime(), predecessors.registered
+        if not event.is_named and not self._suspicions.allows(now_ms, registered=registered):
             return
         context = await self._elect(predecessors)
         if context is None:
             return
         if not event.is_named:
-            self._suspicions.note_take_over(now_ms)
+            suspects = (presence_name(replica.session_id) for replica in predecessors.absent)
+            self._suspicions.note_take_over(now_ms, suspects)
         passed = {"passed": "; ".join(predecessors.passed)} if predecessors.passed else {}
         self._log.warning(
             "Taken over from another replica",
@@ -239,7 +241,7 @@ class LifeCycle:
     async def yield_to_successor(self) -> None:
         """Resign, and leave nothing behind that a broker's controller would take for a broker."""
         if self.active is not None:
-            self._suspicions.note_deposed()
+            self._suspicions.note_deposed(await CurrentTime())
         await self.resign()
         await self._withdraw()
 
@@ -273,7 +275,7 @@ class LifeCycle:
                 self._is_registered = False
                 deposed_controllers.name_at_hand_back(self._unreleased, self._log)
             else:
-                self._suspicions.note_deposed()
+                self._suspicions.note_deposed(await CurrentTime())
         except ZooKeeperError as error:
             # The node is ephemeral: at the latest it goes with our session.
             self._log.warning("Controller node not deleted", reason=str(error))

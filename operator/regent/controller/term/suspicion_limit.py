@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
+
 import msgspec
 
 
@@ -10,10 +12,11 @@ class SuspicionLimit(msgspec.Struct):
 
     A suspicion may be wrong as long as its cause lasts: a network that swallows heartbeats, say.
     Two replicas that depose each other in turn would be worse than one that is late. So who was
-    deposed waits as well, from the moment at which it would depose.
+    deposed waits as well. A suspicion of replicas that are gone since then was right, and costs no
+    wait.
 
     Attributes:
-        first_ms: The wait after the first take-over.
+        first_ms: The wait after the first take-over, and after having been deposed.
         max_ms: Its bound. Twice as long without a take-over, it begins anew.
     """
 
@@ -21,25 +24,37 @@ class SuspicionLimit(msgspec.Struct):
     max_ms: int
     _wait_ms: int = 0
     _began_ms: int = 0
-    _is_deposed: bool = False
+    _suspects: tuple[str, ...] = ()
+    _deposed_wait_ms: int = 0
+    _deposed_ms: int = 0
 
-    def allows(self, now_ms: int) -> bool:
-        """Whether a suspicion may be acted upon now."""
+    def allows(self, now_ms: int, *, registered: Collection[str]) -> bool:
+        """Whether a suspicion may be acted upon now.
+
+        Args:
+            registered: Names of the replicas' registrations that there are.
+        """
         # A clock that was set back must not prolong it.
         self._began_ms = min(self._began_ms, now_ms)
-        if self._is_deposed:
-            self._is_deposed = False
-            self._wait_ms = max(self._wait_ms, self.first_ms)
-            self._began_ms = now_ms
-        return now_ms - self._began_ms >= self._wait_ms
+        self._deposed_ms = min(self._deposed_ms, now_ms)
+        if self._suspects and not any(suspect in registered for suspect in self._suspects):
+            self._wait_ms, self._suspects = 0, ()
+        has_waited = now_ms - self._began_ms >= self._wait_ms
+        return has_waited and now_ms - self._deposed_ms >= self._deposed_wait_ms
 
-    def note_take_over(self, now_ms: int) -> None:
-        """It was acted upon."""
+    def note_take_over(self, now_ms: int, suspects: Iterable[str]) -> None:
+        """It was acted upon.
+
+        Args:
+            suspects: Names of the registrations of those who were suspected.
+        """
         is_forgiven = now_ms - self._began_ms >= 2 * self.max_ms
         doubled = 0 if is_forgiven else 2 * self._wait_ms
         self._wait_ms = min(max(doubled, self.first_ms), self.max_ms)
         self._began_ms = now_ms
+        self._suspects = tuple(suspects)
 
-    def note_deposed(self) -> None:
+    def note_deposed(self, now_ms: int) -> None:
         """Another one has taken over from this one."""
-        self._is_deposed = True
+        self._deposed_wait_ms = max(self._wait_ms, self.first_ms)
+        self._deposed_ms = now_ms

@@ -18,7 +18,7 @@ import msgspec
 from regent.controller import events as e
 from regent.controller.effects import ReadChildren, ReadData, StillAbsent
 from regent.zk_data.operations import Check, Delete, ZNode
-from regent.zk_data.replicas import queue_order
+from regent.zk_data.replicas import presence_path, queue_order
 
 
 class Predecessors(msgspec.Struct, frozen=True):
@@ -27,11 +27,13 @@ class Predecessors(msgspec.Struct, frozen=True):
     Attributes:
         absent: The replicas that it may take over from.
         places: Deletes the nodes before its own in the queue, if its own is still there.
+        registered: Names of the replicas' registrations that there are.
         passed: What is known, for people, of those before it that do not answer.
     """
 
     absent: tuple[e.AbsentReplica, ...]
     places: tuple[Delete | Check, ...]
+    registered: frozenset[str]
     passed: tuple[str, ...] = ()
 
     def include(self, holder: ZNode | None) -> bool:
@@ -52,7 +54,7 @@ async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Pred
         the session of the event, or somebody before it is not absent. One that was named passes
         those, who queue up again.
     """
-    (children,) = await ReadChildren([election_path])
+    children, registered = await ReadChildren([election_path, presence_path(election_path)])
     names = [f"{election_path}/{name}" for name in queue_order(children or ())]
     nodes = await ReadData(names)
     if not event.is_named:
@@ -69,7 +71,9 @@ async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Pred
         owner = node.ephemeral_owner
         if owner == event.session_id:
             own = Check(path, node.version)
-            return Predecessors(event.absent, (*places, own), tuple(passed))
+            return Predecessors(
+                event.absent, (*places, own), frozenset(registered or ()), tuple(passed)
+            )
         if owner in unheard:
             passed.append(unheard[owner])
         elif owner not in may_go and not event.is_named:

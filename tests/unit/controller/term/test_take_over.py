@@ -14,6 +14,7 @@ from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, Written
+from regent.zk_data.replicas import presence_node, presence_path
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
@@ -29,6 +30,7 @@ class Standby:
         self.world = World()
         self.world.start_broker(1, 2)
         self.world.put(ELECTION)
+        self.world.put(presence_path(ELECTION))
         self.other = self.queued()
         self.lead(self.other)
         self.place = queue_up(self.world.driver.client)
@@ -40,6 +42,7 @@ class Standby:
         """Another replica with a place in the queue."""
         client = self.world.zookeeper.connect()
         queue_up(client)
+        client.multi([Create(presence_node(ELECTION, client.session_id), ephemeral=True)])
         return client
 
     def lead(self, client: InMemoryClient, *, election_path: str | None = ELECTION) -> None:
@@ -369,6 +372,27 @@ class TestLimits:
         self.deposed(standby)
         standby.absent(standby.other)
         assert standby.world.holder() == OTHER
+        standby.world.driver.now_ms += 30_000
+        standby.absent(standby.other)
+        assert standby.world.holder() == CONTROLLER_ID
+
+    def test_a_suspicion_that_was_right_costs_no_wait(self, standby: Standby) -> None:
+        """The one that was suspected has ended, and with it its session."""
+        for _ in range(3):
+            standby.absent(standby.other)
+            assert standby.world.holder() == CONTROLLER_ID
+            standby.world.zookeeper.expire(standby.other.session_id)
+            for place in standby.world.zookeeper.children(ELECTION):
+                standby.world.delete(f"{ELECTION}/{place}")
+            standby.other = standby.queued()
+            standby.place = queue_up(standby.world.driver.client)
+            self.deposed(standby)
+            standby.world.driver.now_ms += 30_000  # for having been deposed
+
+    def test_who_was_deposed_waits_from_then_on(self, standby: Standby) -> None:
+        """Not from its next suspicion on: that may come hours later."""
+        standby.absent(standby.other, is_named=True)
+        self.deposed(standby)
         standby.world.driver.now_ms += 30_000
         standby.absent(standby.other)
         assert standby.world.holder() == CONTROLLER_ID
