@@ -116,11 +116,7 @@ class StandbyKeeper:
 
     def session_changed(self, state: SessionState) -> None:
         """The session of the ports is in another state."""
-        self._reader.session_changed()
-        if state is SessionState.CONNECTED:
-            # A new session may be that of another history, in which transactions have the numbers
-            # of others: what has not changed is known by them.
-            self._reader.start_anew()
+        self._reader.session_changed(is_new=state is SessionState.CONNECTED)
         if state in (SessionState.CONNECTED, SessionState.RECONNECTED):
             self._connected.set()
         else:

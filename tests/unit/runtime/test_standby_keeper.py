@@ -88,8 +88,9 @@ async def test_a_new_session_starts_from_nothing(make: Make) -> None:
     assert world.leader() == 1
 
 
+@pytest.mark.parametrize("expires", [False, True])
 async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
-    make: Callable[..., World],
+    make: Callable[..., World], expires: bool
 ) -> None:
     world = make()
     world.start()
@@ -97,7 +98,10 @@ async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
     hidden = gc.get_freeze_count()
     assert hidden > 0
     for loads in (2, 3, 4):
-        world.client.disconnect()
+        if expires:
+            world.server.expire(world.client.session_id)
+        else:
+            world.client.disconnect()
         world.client.reconnect()
         await world.until(lambda loads=loads: world.keeper.status.loads == loads)  # type: ignore[misc]
     assert gc.get_freeze_count() <= hidden
