@@ -84,6 +84,7 @@ class KafkaController:
         try:
             answers = await self._dispatch(event)
             self._life.note_success()
+            self._life.check_epoch()
         except Exception as error:  # noqa: BLE001 - whatever it is, the context is in doubt
             await failure_policy.settle(
                 self._life, error, event=type(event).__name__, log=self._log

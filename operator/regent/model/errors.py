@@ -6,6 +6,7 @@
     ├─ ControllerError
     │   ├─ ControllerMovedError          someone else holds the epoch: resign
     │   ├─ StaleControllerEpochError     a broker knows a newer controller: resign
+    │   ├─ OutdatedEpochError            partitions have a higher epoch than ours: resign, raise it
     │   ├─ UnsupportedClusterError       brokers that need what we cannot do: leave them alone
     │   ├─ MissingClusterError           there is no Kafka cluster (yet): wait for one
     │   ├─ ClusterChangedError           another Kafka cluster than before: leave it alone
@@ -41,6 +42,10 @@ class ControllerMovedError(ControllerError):
 
 class StaleControllerEpochError(ControllerError):
     """A broker refused a request because it obeys a controller with a higher epoch."""
+
+
+class OutdatedEpochError(ControllerError):
+    """States of partitions have a higher controller epoch than ours: it may not change them."""
 
 
 class UnsupportedClusterError(ControllerError):

@@ -14,6 +14,8 @@ from typing import Any, Literal
 
 import pythonjsonlogger.json
 
+from regent.observability.log_stream import handler_of
+
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 _CONTROLLER = logging.getLogger("regent.controller")
 _THREADS = logging.getLogger("regent.threads")
@@ -22,7 +24,7 @@ _STATE_CHANGE = logging.getLogger("regent.state_change")
 
 def configure(*, level: str, log_format: Literal["json", "text"], state_changes: bool) -> None:
     """Set the root logger up. Called once, before anything logs."""
-    handler = logging.StreamHandler(sys.stderr)
+    handler = handler_of(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # Libraries speak of every connection and request; problems of theirs reach us as exceptions.

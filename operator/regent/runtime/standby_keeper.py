@@ -126,7 +126,7 @@ class StandbyKeeper:
 
     def session_changed(self, state: SessionState) -> None:
         """The session of the ports is in another state."""
-        self._reader.session_changed()
+        self._reader.session_changed(is_new=state is SessionState.CONNECTED)
         if state in (SessionState.CONNECTED, SessionState.RECONNECTED):
             self._connected.set()
         else:

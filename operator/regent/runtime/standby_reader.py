@@ -71,15 +71,23 @@ class StandbyReader:
         self._watches = watches
         self._collector = collector
         self._may_have_missed = True
+        self._is_other_history = False
         self._are_watches_known = False
         self._take_overs = 0
         self._is_taken_over = False
         self._reading = asyncio.Lock()
 
-    def session_changed(self) -> None:
-        """The session of the ports is in another state: events may have been lost."""
+    def session_changed(self, *, is_new: bool) -> None:
+        """The session of the ports is in another state: events may have been lost.
+
+        Args:
+            is_new: It is another session, which may be that of another history (a restored backup).
+                Transactions there have the numbers of others, and what has not changed is known by
+                these. So nothing that is known counts.
+        """
         self._may_have_missed = True
         self._is_current = False
+        self._is_other_history |= is_new
 
     def is_current(self) -> bool:
         """Whether everything was read, and no event can have been lost since the watches were set.
@@ -116,6 +124,9 @@ class StandbyReader:
 
     async def read_everything(self) -> None:
         """Read all that there is, and all that is known, once. Needs no watches."""
+        if self._is_other_history:
+            self._is_other_history = False
+            self.cache = self._new_cache()
         self.cache.expect_anything(await self._list())
         await self.catch_up()
 

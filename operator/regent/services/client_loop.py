@@ -180,7 +180,7 @@ class ClientLoop:
     # ConnectionListener
 
     def session_changed(self, state: SessionState) -> None:
-        self._reader.session_changed()
+        self._reader.session_changed(is_new=state is SessionState.CONNECTED)
         self._must_look = True
         if state in (SessionState.CONNECTED, SessionState.RECONNECTED):
             self._connected.set()

@@ -167,6 +167,9 @@ class Generation:
         self._granted_timeout_s = granted_timeout_ms / 1000
         self.prove_contact(sent_at)
 
+    def is_overdue(self) -> bool:
+        return time.monotonic() > self._last_contact + self._granted_timeout_s > 0
+
     def attempt_failed(self, reason: str) -> None:
         self.problem = reason
         now = time.monotonic()

@@ -7,6 +7,8 @@
 - Connecting has an explicit bound per server; kazoo's own is the whole session timeout. TLS goes
   its own way: kazoo leaks the socket of a refused handshake, and waits for data that it has.
 - The granted session timeout and the moments of proven contact are reported.
+- A session outlives no history: servers refuse whoever has seen later transactions than they have,
+  and kazoo would ask again for ever. So it is where ZooKeeper was restored from a backup.
 - A host that cannot be resolved is reported as any server that is not reached. kazoo only logs it,
   and its thread ends at a name that DNS cannot have. It logs every attempt, several each second;
   the same is logged once in a while.
@@ -15,7 +17,7 @@
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
 ``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``,
-``_expand_client_hosts``) is pinned down by the tests of this package.
+``_expand_client_hosts``, ``last_zxid``) is pinned down by the tests of this package.
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ from typing import Any, Final, Protocol
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionDropped, WriterNotClosedException
 from kazoo.handlers.threading import SequentialThreadingHandler
-from kazoo.protocol.connection import ConnectionHandler
-from kazoo.protocol.serialization import Connect
+from kazoo.protocol.connection import PING_XID, ConnectionHandler
+from kazoo.protocol.serialization import Connect, Ping
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
@@ -67,6 +69,10 @@ class SessionObserver(Protocol):
 
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         """A server has accepted the session. It did so after ``sent_at`` (monotonic seconds)."""
+        ...
+
+    def is_overdue(self) -> bool:
+        """Whether servers that were there all the time have ended the session by now."""
         ...
 
     def connected(self, session_id: int) -> None:
@@ -314,9 +320,15 @@ class _Connection(ConnectionHandler):
     def _invoke(self, timeout: float, request: object, xid: int | None = None) -> Any:
         if not isinstance(request, Connect):
             return super()._invoke(timeout, request, xid)
+        is_overdue = self._observer.is_overdue()
+        if is_overdue:
+            # A server that knows less than we have seen would close the connection without a word.
+            request = request._replace(last_zxid_seen=0)
         sent_at = time.monotonic()
         try:
             answer, zxid = super()._invoke(min(timeout, self._handshake_timeout_s), request, xid)
+            if is_overdue and answer.time_out > 0 and not self._knows_what_was_seen(timeout):
+                answer = answer._replace(time_out=0)  # for kazoo: it has expired
         except Exception as error:
             self._observer.attempt_failed(
                 f"{self._server} gave no answer to the session request: {self._explained(error)}"
@@ -325,6 +337,20 @@ class _Connection(ConnectionHandler):
         if answer.time_out > 0:  # else the session has expired
             self._observer.handshake_done(sent_at, answer.time_out)
         return answer, zxid
+
+    def _knows_what_was_seen(self, timeout: float) -> bool:
+        """Whether the server that has just accepted the session has all the transactions that this
+        client has seen. Nothing that is known of others would hold."""
+        seen = self._one_session_client.last_zxid
+        known = super()._invoke(min(timeout, self._handshake_timeout_s), Ping(), PING_XID)
+        if known is None or known >= seen:
+            return True
+        logger.warning(
+            "ZooKeeper has lost transactions that were seen, as after a restored backup, or the "
+            "server lags behind by more than a session timeout: a new session begins",
+            extra={"server": self._server, "seen": f"{seen:#x}", "known": f"{known:#x}"},
+        )
+        return False
 
     def _explained(self, error: Exception) -> str:
         if self._tls is None:

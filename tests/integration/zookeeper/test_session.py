@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import shutil
 import time
+from pathlib import Path
 
 import pytest
 from kazoo.client import KazooClient
@@ -109,6 +111,34 @@ async def test_a_hanging_server_fences_before_the_session_can_expire(server: Zoo
         assert [s for s in client.states if s is not SUSPENDED] == [CONNECTED, EXPIRED, CONNECTED]
         assert client.session.session_id != expired_id
         assert await client.port.exists(["/e"]) == [False]
+
+
+async def test_a_zookeeper_restored_from_a_backup_is_reached_again(
+    server: ZooKeeper, tmp_path: Path
+) -> None:
+    """It refuses sessions that have seen more than it knows: the session is not waited for."""
+    data = server.state_path / "data"
+    settings = settings_for(server.connect_string, session_timeout_ms=2_000)
+    async with connected(settings) as client:
+        await client.port.multi([Create("/before")])
+        session_id = client.session.session_id
+        await asyncio.to_thread(server.stop)
+        shutil.copytree(data, tmp_path / "backup")
+        await asyncio.to_thread(server.start)
+        await until(lambda: client.session.is_connected)
+        for number in range(10):
+            await client.port.multi([Create(f"/after-{number}")])
+        states = len(client.states)
+
+        await asyncio.to_thread(server.stop)
+        shutil.rmtree(data)
+        shutil.copytree(tmp_path / "backup", data)
+        await asyncio.to_thread(server.start)
+        await until(lambda: CONNECTED in client.states[states:])
+        assert client.session.session_id != session_id
+        assert await client.port.exists(["/before", "/after-0"]) == [True, False]
+        await client.port.multi([Create("/anew")])
+        assert not client.session.is_fenced()
 
 
 async def test_idle_sessions_stay_trusted(server: ZooKeeper) -> None:

@@ -71,8 +71,26 @@ async def test_what_was_missed_without_a_connection_is_read(make: Make, expires:
     assert world.keeper.status.loads == 2
 
 
+async def test_a_new_session_starts_from_nothing(make: Make) -> None:
+    """It may be that of a restored ZooKeeper, where the same transaction wrote something else."""
+    world = make()
+    world.start()
+    await world.current()
+    known = world.keeper.cache
+    world.client.disconnect()
+    world.client.reconnect()
+    await world.current()
+    assert world.keeper.cache is known
+    world.server.expire(world.client.session_id)
+    world.client.reconnect()
+    await world.current()
+    assert world.keeper.cache is not known
+    assert world.leader() == 1
+
+
+@pytest.mark.parametrize("expires", [False, True])
 async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
-    make: Callable[..., World],
+    make: Callable[..., World], expires: bool
 ) -> None:
     world = make()
     world.start()
@@ -80,7 +98,10 @@ async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
     hidden = gc.get_freeze_count()
     assert hidden > 0
     for loads in (2, 3, 4):
-        world.client.disconnect()
+        if expires:
+            world.server.expire(world.client.session_id)
+        else:
+            world.client.disconnect()
         world.client.reconnect()
         await world.until(lambda loads=loads: world.keeper.status.loads == loads)  # type: ignore[misc]
     assert gc.get_freeze_count() <= hidden

@@ -28,12 +28,16 @@ SETTINGS = ZooKeeperSettings(hosts=("a:1", "b:2"), session_timeout_ms=9_000, con
 class Recorder:
     def __init__(self) -> None:
         self.told: list[tuple[object, ...]] = []
+        self.overdue = False
 
     def attempt_failed(self, reason: str) -> None:
         self.told.append(("attempt failed", reason))
 
     def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
         self.told.append(("handshake", granted_timeout_ms))
+
+    def is_overdue(self) -> bool:
+        return self.overdue
 
     def connected(self, session_id: int) -> None:
         self.told.append(("connected", session_id))
@@ -112,6 +116,8 @@ def test_the_parts_that_are_overridden_exist() -> None:
         "client._child_watchers.pop(path, [])",
         "self.client._stopped.is_set()",
         "client._queue[0]",
+        "client.last_zxid,",
+        "if connect_result.time_out <= 0:",
     ):
         assert relied_upon in source
     assert "self._retry.copy()" in inspect.getsource(Lock.acquire)
@@ -232,6 +238,43 @@ def test_the_handshake_is_bounded_and_told(client: OneSessionClient, recorder: R
         client._connection._invoke(0.2, request)
     assert bounds == [0.5, 0.2]
     assert recorder.told == [("handshake", 4_000)] * 2
+
+
+@pytest.mark.parametrize(
+    ("overdue", "known_zxid", "asked_as", "granted"),
+    [
+        (False, 5, [("Connect", 9)], 4_000),
+        (True, 9, [("Connect", 0), ("Ping", None)], 4_000),
+        (True, None, [("Connect", 0), ("Ping", None)], 4_000),
+        (True, 8, [("Connect", 0), ("Ping", None)], 0),
+    ],
+)
+def test_a_session_ends_where_servers_have_lost_what_it_has_seen(
+    client: OneSessionClient,
+    recorder: Recorder,
+    overdue: bool,
+    known_zxid: int | None,
+    asked_as: list[tuple[str, int | None]],
+    granted: int,
+) -> None:
+    """A server refuses whoever has seen more than it has; kazoo would ask it for ever."""
+    asked: list[tuple[str, int | None]] = []
+
+    def answer(
+        self: ConnectionHandler, timeout: float, request: object, xid: int | None = None
+    ) -> object:
+        asked.append((type(request).__name__, getattr(request, "last_zxid_seen", None)))
+        if isinstance(request, Connect):
+            return Connect(0, 0, 4_000, 7, b"", False), None
+        return known_zxid
+
+    client.last_zxid = 9
+    recorder.overdue = overdue
+    with patch.object(ConnectionHandler, "_invoke", answer):
+        accepted, _ = client._connection._invoke(4.5, Connect(0, 9, 9_000, 7, b"", False))
+    assert asked == asked_as
+    assert accepted.time_out == granted
+    assert recorder.told == ([("handshake", 4_000)] if granted else [])
 
 
 def test_settings_reach_kazoo() -> None:

@@ -10,8 +10,7 @@ from regent.controller.effects import ReadChildren, Write
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.errors import MalformedZNodeError
+from regent.controller.znodes.notifications import read_notifications
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.notifications import decode_log_dir_event
@@ -24,14 +23,7 @@ async def process_log_dir_event_notification(active: ActiveController) -> None:
     parent = paths.LOG_DIR_EVENT_NOTIFICATION
     (children,) = await ReadChildren([parent], watch=True)
     nodes = [f"{parent}/{child}" for child in children or ()]
-    affected: dict[int, None] = {}
-    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
-        if node is None:
-            continue
-        try:
-            affected[decode_log_dir_event(path, node.data)] = None
-        except MalformedZNodeError as error:
-            active.log.error("Malformed notification", path=error.path, reason=error.reason)
+    affected = dict.fromkeys(await read_notifications(active.log, nodes, decode_log_dir_event))
     replicas = {
         broker_id: without_started_deletions(active, _expected_online(context, broker_id))
         for broker_id in affected

@@ -14,8 +14,7 @@ from regent.controller.configs.unclean_election_config import (
 from regent.controller.effects import PublishView, ReadChildren
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.errors import MalformedZNodeError
+from regent.controller.znodes.notifications import read_notifications
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change
 
@@ -34,14 +33,7 @@ async def process_config_change(active: ActiveController) -> None:
     topics: dict[str, None] = {}
     defaults_changed = False
     nodes = [paths.config_change(child) for child in fresh]
-    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
-        if node is None:
-            continue
-        try:
-            entity = decode_config_change(path, node.data)
-        except MalformedZNodeError as error:
-            active.log.error("Malformed notification", path=error.path, reason=error.reason)
-            continue
+    for entity in await read_notifications(active.log, nodes, decode_config_change):
         if entity.entity_type == "topics":
             topics[entity.entity_name] = None
             context.note_config_change(entity.entity_name)

@@ -16,8 +16,7 @@ from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.errors import MalformedZNodeError
+from regent.controller.znodes.notifications import read_notifications
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.notifications import decode_isr_change_notification
@@ -33,13 +32,8 @@ async def process_isr_change_notification(active: ActiveController) -> None:
     if not nodes:
         return
     changed: dict[TopicPartition, None] = {}
-    for path, node in zip(nodes, await read_permitted(nodes), strict=True):
-        if node is None:
-            continue
-        try:
-            changed.update(dict.fromkeys(decode_isr_change_notification(path, node.data)))
-        except MalformedZNodeError as error:
-            active.log.error("Malformed notification", path=error.path, reason=error.reason)
+    for partitions in await read_notifications(active.log, nodes, decode_isr_change_notification):
+        changed.update(dict.fromkeys(partitions))
     known = await read_and_announce(active, changed)
     await Write([Delete(path, missing_ok=True) for path in nodes], guard=epoch_guard(context))
     await PublishView(frozenset(tp.topic for tp in known))

@@ -94,6 +94,8 @@ class ControllerContext:
         deposed_controllers: Brokers whose own controllers were deposed, each with its epoch then:
             see :mod:`regent.controller.term.deposed_controllers`.
         cordoned_brokers: Brokers that get no new replicas as long as there are enough others.
+        highest_epoch: The highest controller epoch of states that were therefore left as they are;
+            -1: there were none.
         unconfirmed_shutdowns: Brokers that shut down for longer than that takes: each was sent a
             request, and one that answers has given it up.
     """
@@ -121,6 +123,7 @@ class ControllerContext:
             self.cluster, has_replicas=lambda broker_id: weakly.has_replicas_on(broker_id)
         )
         self.is_registered = False
+        self.highest_epoch = -1
         self.unserved_listeners: Mapping[str, str] = {}
         self.unknown_listeners: tuple[str, ...] = ()
         self.deposed_controllers: dict[int, int] = {}
@@ -148,6 +151,10 @@ class ControllerContext:
         self.unread_states: dict[TopicPartition, None] = {}
         self.waiting_leaders: dict[TopicPartition, KnownEpochs] = {}
         self.answered_leaders = AnsweredLeaders()
+
+    def note_epoch_above(self, epoch: int) -> None:
+        """The state of a partition has that controller epoch, which is above ours."""
+        self.highest_epoch = max(self.highest_epoch, epoch)
 
     @property
     def leaders_may_lose_changes(self) -> bool:

@@ -68,13 +68,18 @@ def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
 
 
 async def elect(
-    config: ControllerConfig, log: ControllerLog, predecessors: Predecessors | None = None
+    config: ControllerConfig,
+    log: ControllerLog,
+    predecessors: Predecessors | None = None,
+    *,
+    above: int = -1,
 ) -> ControllerContext | None:
     """Become the controller, deposing the present one.
 
     Args:
         predecessors: If given, only one of these is deposed, and their places in the election
             among the replicas are deleted with its node, and its registration, if it has one.
+        above: An epoch that is used up, if ``/controller_epoch`` does not say so.
 
     Returns:
         The context of the new epoch, or None if somebody else changed the nodes meanwhile: the
@@ -98,7 +103,7 @@ async def elect(
     await _refuse_kraft(holder)
     if holder is not None:
         _refuse_to_depose(holder, config)
-    epoch = decode_controller_epoch(epoch_node.data) + 1
+    epoch = _next_epoch(epoch_node.data, above, log)
     content = encode_controller(
         config.controller_id, await CurrentTime(), election_path=config.election_path
     )
@@ -136,6 +141,20 @@ async def elect(
         deposed=NO_CONTROLLER if deposed is None else deposed.controller_id,
     )
     return ControllerContext(_term(config, epoch, version, deposed))
+
+
+def _next_epoch(data: bytes, above: int, log: ControllerLog) -> int:
+    stored = decode_controller_epoch(data)
+    epoch = max(stored, above) + 1
+    if above > stored:
+        log.warning(
+            "Brokers or partitions know a later controller epoch than ZooKeeper: it is raised. Was "
+            "ZooKeeper restored from a backup, or the node edited?",
+            path=paths.CONTROLLER_EPOCH,
+            stored=stored,
+            epoch=epoch,
+        )
+    return epoch
 
 
 def _term(

@@ -14,6 +14,7 @@ from regent.model.errors import (
     ControllerMovedError,
     MissingClusterError,
     OtherControllerError,
+    OutdatedEpochError,
     RegentError,
     SessionExpiredError,
     StaleControllerEpochError,
@@ -26,7 +27,16 @@ from regent.model.errors import (
 async def settle(life: LifeCycle, error: Exception, *, event: str, log: ControllerLog) -> None:
     """Do what follows from an error that ended the processing of an event."""
     match error:
-        case ControllerMovedError() | StaleControllerEpochError():
+        case OutdatedEpochError():
+            log.error("Controller epoch too low, resigning", reason=str(error))
+            await life.resign()
+            await life.retry_later()
+        case StaleControllerEpochError():
+            log.warning("Brokers obey a later controller, resigning", reason=str(error))
+            await life.note_refused_epoch()
+            await life.yield_to_successor()
+            await life.retry_later()
+        case ControllerMovedError():
             log.warning("Controller moved, resigning", reason=str(error))
             await life.yield_to_successor()
             await life.retry_later()

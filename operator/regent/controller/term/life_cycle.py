@@ -29,10 +29,11 @@ from regent.controller.term import (
     failover,
     reconnection,
 )
+from regent.controller.term.epoch_floor import EpochFloor
 from regent.controller.term.suspicion_limit import SuspicionLimit
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
-from regent.model.errors import ZooKeeperError, ZooKeeperUnavailableError
+from regent.model.errors import OutdatedEpochError, ZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data.replicas import presence_name
 
 _REELECT_TIMER: Final = "reelect"
@@ -61,6 +62,7 @@ class LifeCycle:
         self._is_registered = False
         self._contends = False
         self._has_unusable_setting = False
+        self._epochs = EpochFloor()
         self._suspicions = SuspicionLimit(
             config.suspicion_backoff_ms, config.suspicion_backoff_max_ms
         )
@@ -81,6 +83,26 @@ class LifeCycle:
         """An event was processed: what failed before is over, unless the wait after it is not."""
         if not self._holds_off:
             self._failure = None
+
+    def check_epoch(self) -> None:
+        """Look whether our epoch has turned out to be too low.
+
+        Raises:
+            OutdatedEpochError: Another term, with a higher one, is needed.
+        """
+        if self.active is None:
+            return
+        epoch, highest = self.active.context.term.epoch, self.active.context.highest_epoch
+        if self._epochs.exceeds(highest, of_term=epoch):
+            self._epochs.note(highest)
+            raise OutdatedEpochError(
+                f"states of partitions have controller epoch {highest}, ours is {epoch}"
+            )
+
+    async def note_refused_epoch(self) -> None:
+        """Brokers obey a controller with a higher epoch."""
+        if self.active is not None:
+            self._epochs.note_refusal(self.active.context.term.epoch, await CurrentTime())
 
     async def begin_session(self) -> None:
         """A new ZooKeeper session: whatever we owned and watched belonged to another one."""
@@ -210,11 +232,14 @@ class LifeCycle:
         brokers = await cluster_loading.read_brokers(self._log)
         cluster_loading.refuse_unsupported(brokers.values(), self._config)
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
-        context = await controller_election.elect(self._config, self._log, predecessors)
+        context = await controller_election.elect(
+            self._config, self._log, predecessors, above=self._epochs.value
+        )
         self._refusal = None
         return context
 
     async def _begin_term(self, context: ControllerContext) -> None:
+        self._epochs.note(context.term.epoch)
         context.cluster.cluster_id = self.cluster_id
         context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)

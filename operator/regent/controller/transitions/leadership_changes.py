@@ -115,6 +115,7 @@ def _decided(
     made: dict[tuple[int, int], tuple[LeaderAndMembers, LeaderAndIsr]] = {}
     for tp, state in states.items():
         if state.controller_epoch > epoch:
+            context.note_epoch_above(state.controller_epoch)
             result.failures[tp] = f"its state has controller epoch {state.controller_epoch}"
             continue
         decision = decide(tp, state)

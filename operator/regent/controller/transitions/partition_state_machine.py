@@ -292,6 +292,7 @@ class PartitionStateMachine:
         epoch = self._context.term.epoch
         for tp, state in states.items():
             if state.controller_epoch > epoch:
+                self._context.note_epoch_above(state.controller_epoch)
                 failures[tp] = (
                     f"its state was written under controller epoch {state.controller_epoch}, "
                     f"ours is {epoch}"

@@ -306,6 +306,7 @@ class ReplicaStateMachine:
         observed: dict[TopicPartition, LeaderAndIsr] = {}
         for tp, state in states.items():
             if state.controller_epoch > epoch:
+                self._context.note_epoch_above(state.controller_epoch)
                 failures[tp] = f"its state has controller epoch {state.controller_epoch}"
                 continue
             known = cluster.leadership[tp]

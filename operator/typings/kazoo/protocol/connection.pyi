@@ -10,6 +10,8 @@ from kazoo.retry import KazooRetry
 _CONNECTION_DROP: object
 """Handed to ``KazooClient._call`` in tests: drops the connection."""
 
+PING_XID: int
+
 class ConnectionHandler:
     client: KazooClient
     sasl_options: Mapping[str, str] | None

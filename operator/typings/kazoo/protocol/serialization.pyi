@@ -12,6 +12,8 @@ class Connect(NamedTuple):
     passwd: bytes
     read_only: bool
 
+class Ping(NamedTuple): ...
+
 class Create:
     type: ClassVar[int]
     def __init__(self, path: str, data: bytes, acl: Sequence[ACL], flags: int) -> None: ...
@@ -35,21 +37,15 @@ class Transaction:
 
 class Exists:
     type: ClassVar[int]
-    def __init__(
-        self, path: str, watcher: Callable[[WatchedEvent], None] | None
-    ) -> None: ...
+    def __init__(self, path: str, watcher: Callable[[WatchedEvent], None] | None) -> None: ...
 
 class GetData:
     type: ClassVar[int]
-    def __init__(
-        self, path: str, watcher: Callable[[WatchedEvent], None] | None
-    ) -> None: ...
+    def __init__(self, path: str, watcher: Callable[[WatchedEvent], None] | None) -> None: ...
 
 class GetChildren:
     type: ClassVar[int]
-    def __init__(
-        self, path: str, watcher: Callable[[WatchedEvent], None] | None
-    ) -> None: ...
+    def __init__(self, path: str, watcher: Callable[[WatchedEvent], None] | None) -> None: ...
 
 class Sync:
     type: ClassVar[int]

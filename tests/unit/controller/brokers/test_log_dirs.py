@@ -160,7 +160,7 @@ class TestNotifications:
         world.run(process_log_dir_event_notification(active))
         assert world.driver.sent == []
         assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
-        assert len(world.log.errors("Malformed notification")) == 1
+        assert len(world.log.errors("Malformed notifications")) == 1
 
     def test_a_notification_that_vanishes_meanwhile_is_no_obstacle(self) -> None:
         world, active = cluster()

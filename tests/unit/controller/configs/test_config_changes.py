@@ -188,7 +188,7 @@ def test_malformed_notifications_do_not_disturb_the_others() -> None:
     )
     world.run(process_config_change(active))
     assert online(active) == ["t"]
-    assert len(world.log.errors("Malformed notification")) == 1
+    assert len(world.log.errors("Malformed notifications")) == 1
 
 
 def test_topics_without_offline_partitions_cost_no_look_at_their_configuration() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import pytest
 
 from regent.controller import effects
@@ -76,14 +78,17 @@ def test_notifications_are_deleted_after_they_were_announced() -> None:
 def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> None:
     world, active = cluster()
     world.set_state(T0, 1, (1,), leader_epoch=5)
-    broken = paths.isr_change_notification("isr_change_0000000001")
-    world.put(broken, b"{")
+    broken = [paths.isr_change_notification(f"isr_change_000000000{n}") for n in (1, 3)]
+    for path in broken:
+        world.put(path, b"{")
     notify(world, 2, TopicPartition("unknown", 0), T0)
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
     assert tuple(requests.partitions) == (T0,)
-    (reported,) = world.log.errors("Malformed notification")
-    assert reported["path"] == broken
+    (reported,) = world.log.errors("Malformed notifications")
+    assert reported["znodes"] == 2
+    for path, example in zip(broken, cast("list[str]", reported["examples"]), strict=True):
+        assert example.startswith(f"{path}: ")
     assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
 
 

@@ -122,7 +122,7 @@ class TestWhileActive:
         )
         world.run(config_changes.process_config_change(active))
         world.run(isr_changes.process_isr_change_notification(active))
-        assert len(world.log.errors("Malformed notification")) == 2
+        assert len(world.log.errors("Malformed notifications")) == 2
 
     def test_an_election_does_without_partitions_that_may_not_be_read(self) -> None:
         world = cluster("t")
