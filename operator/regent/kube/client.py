@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import kopf
@@ -65,7 +66,8 @@ class KubeClient:
         self._info: kopf.ConnectionInfo | None = None
         self._info_read_at = 0.0
         self._transport: tuple[object, ...] = ()
-        self._session: aiohttp.ClientSession | None = None
+        self._session: _Session | None = None
+        self._retired: set[_Session] = set()
         self._refreshing = asyncio.Lock()
         self._server_time: tuple[datetime, float] | None = None
         self._date: str | None = None
@@ -78,9 +80,10 @@ class KubeClient:
 
     async def close(self) -> None:
         """End the session; open requests fail."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        current, self._session = self._session, None
+        for session in (*self._retired, *(() if current is None else (current,))):
+            await session.http.close()
+        self._retired.clear()
 
     def server_time(self) -> datetime | None:
         """The present by the API server's clock, to within some seconds; None: it has not said.
@@ -183,12 +186,32 @@ class KubeClient:
         query: Mapping[str, str] | None,
     ) -> _Answer:
         info, session = await self._connection()
-        data = None if body is None else json.dumps(body).encode()
-        headers = {**info.as_http_headers(), "Accept": "application/json, */*;q=0.5"}
-        if data is not None:
-            headers["Content-Type"] = content_type
+        session.requests += 1
         try:
-            async with session.request(
+            return await self._exchange(
+                info, session.http, method, path, body, content_type=content_type, query=query
+            )
+        finally:
+            session.requests -= 1
+            await self._close_unused()
+
+    async def _exchange(
+        self,
+        info: kopf.ConnectionInfo,
+        http: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        content_type: str,
+        query: Mapping[str, str] | None,
+    ) -> _Answer:
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            headers = {**info.as_http_headers(), "Accept": "application/json, */*;q=0.5"}
+            if data is not None:
+                headers["Content-Type"] = content_type
+            async with http.request(
                 method, info.server.rstrip("/") + path, data=data, headers=headers, params=query
             ) as response:
                 payload = await response.read()
@@ -199,6 +222,11 @@ class KubeClient:
             self._on_request(method, None)
             raise KubeUnavailableError(
                 f"{method} {path}: {str(error) or type(error).__name__}"
+            ) from error
+        except ValueError as error:
+            # A user with a colon, a token with a line break: it was not even sent.
+            raise KubeLoginError(
+                f"the credentials for {info.server} cannot be used: {error}"
             ) from error
 
     def _note_time(self, date: str | None) -> None:
@@ -212,7 +240,7 @@ class KubeClient:
         if said.tzinfo is not None:
             self._server_time = (said, asyncio.get_running_loop().time())
 
-    async def _connection(self) -> tuple[kopf.ConnectionInfo, aiohttp.ClientSession]:
+    async def _connection(self) -> tuple[kopf.ConnectionInfo, _Session]:
         now = asyncio.get_running_loop().time()
         if self._info is None or now - self._info_read_at > CREDENTIALS_MAX_AGE_S:
             await self._refresh(seen=self._info)
@@ -226,15 +254,37 @@ class KubeClient:
             if self._info is not seen:
                 return
             info = await self._credentials()
+            _check_address(info.server)
             transport = await asyncio.to_thread(_transport, info)
             if self._session is None or transport != self._transport:
                 connector = aiohttp.TCPConnector(
                     limit=self._max_connections, ssl=_ssl_context(info)
                 )
-                await self.close()
-                self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
-                self._transport = transport
+                if self._session is not None:
+                    self._retired.add(self._session)
+                http = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
+                self._session, self._transport = _Session(http), transport
             self._info, self._info_read_at = info, asyncio.get_running_loop().time()
+        await self._close_unused()
+
+    async def _close_unused(self) -> None:
+        """Close the sessions of former credentials that have nothing more to send."""
+        for session in [each for each in self._retired if not each.requests]:
+            self._retired.discard(session)
+            await session.http.close()
+
+
+class _Session:
+    """A session of aiohttp. What is under way, or waits for a connection, when another one takes
+    its place is carried out: aiohttp would cancel it at its end.
+
+    Attributes:
+        requests: How many are under way or wait.
+    """
+
+    def __init__(self, http: aiohttp.ClientSession) -> None:
+        self.http = http
+        self.requests = 0
 
 
 class _Answer:
@@ -266,6 +316,23 @@ class _Answer:
             return self.body
         except ValueError:
             return {"message": self._payload[:200].decode(errors="replace")}
+
+
+def _check_address(server: str) -> None:
+    """Raise KubeLoginError if there can be no API server at this address. What is left to aiohttp
+    and the resolver raises whatever they come across."""
+    if "@" in server:  # not shown: there may be a password
+        raise KubeLoginError("the address of the API server has a user in it: take that out")
+    try:
+        url = urlsplit(server)
+        host, _ = url.hostname or "", url.port
+        host.encode("idna")
+    except ValueError as error:
+        raise KubeLoginError(f"{server!r} is no address of an API server: {error}") from error
+    if url.scheme not in ("http", "https") or not host:
+        raise KubeLoginError(
+            f"{server!r} is no address of an API server: it has to begin with https:// and a host"
+        )
 
 
 def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -37,6 +38,9 @@ class Server:
         self.answers: list[web.Response] = []
         self.requests: list[tuple[str, str, str, str]] = []
         self.url = ""
+        self.asked = asyncio.Event()
+        self.gate = asyncio.Event()
+        self.gate.set()
 
     async def handle(self, request: web.Request) -> web.Response:
         token = request.headers.get("Authorization", "").removeprefix("Bearer ")
@@ -44,6 +48,8 @@ class Server:
         self.requests.append(
             (request.method, str(request.rel_url), request.headers.get("Content-Type", ""), body)
         )
+        self.asked.set()
+        await self.gate.wait()
         if token != self.valid_token:
             return web.json_response({"message": "who are you"}, status=401)
         return self.answers.pop(0) if self.answers else web.json_response({"kind": "Thing"})
@@ -242,6 +248,33 @@ async def test_an_authority_that_was_replaced_in_place_is_trusted(
         assert await client.get("/a") == {"kind": "Thing"}
 
 
+async def test_what_waits_when_the_server_is_another_one_is_carried_out(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp cancels what waits for a connection of a session that ends, which ends the tasks that
+    wait for an answer."""
+    successor = Server()
+    async with serving(successor) as successor.url:
+        addresses = [server.url, successor.url]
+
+        async def credentials() -> kopf.ConnectionInfo:
+            return kopf.ConnectionInfo(server=addresses[0], token="one")
+
+        server.gate.clear()
+        async with KubeClient(
+            max_connections=1, request_timeout_s=60, credentials=credentials
+        ) as client:
+            waiting = [asyncio.create_task(client.get(f"/{i}")) for i in range(3)]
+            await server.asked.wait()
+            del addresses[0]
+            monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+            await client.get("/after")
+            server.gate.set()
+            assert await asyncio.gather(*waiting) == 3 * [{"kind": "Thing"}]
+        assert [url for _, url, _, _ in server.requests] == ["/0", "/1", "/2"]
+        assert [url for _, url, _, _ in successor.requests] == ["/after"]
+
+
 async def test_certificates_that_become_unusable_are_named_by_every_request(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,6 +302,61 @@ async def test_nobody_answers(server: Server) -> None:
     async with KubeClient(max_connections=1, request_timeout_s=60, credentials=nowhere) as client:
         with pytest.raises(KubeUnavailableError, match="GET /a"):
             await client.get("/a")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://api..svc:6443",
+        f"https://{64 * 'a'}.svc",
+        "https://[::1",
+        "https://api:port",
+        "https://api:99999",
+        "//api",
+        "api:6443",
+        "unix:///run/api",
+        "",
+    ],
+)
+async def test_what_is_no_address_of_an_api_server_is_named(address: str) -> None:
+    """Not by what aiohttp or a codec raises: that would count as a defect."""
+
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=address, token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=f"'{re.escape(address)}' is no address"):
+            await client.get("/a")
+
+
+async def test_a_password_in_an_address_is_not_shown() -> None:
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server="https://me:secret@api", token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=r"^(?!.*secret).*has a user in it"):
+            await client.get("/a")
+
+
+@pytest.mark.parametrize(
+    ("token", "user"), [("to\nken", None), (None, "a:b")], ids=["token", "user"]
+)
+async def test_credentials_that_no_request_can_carry_are_named(
+    server: Server, token: str | None, user: str | None
+) -> None:
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=server.url, token=token, username=user, password=user)
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=f"credentials for {server.url} cannot be used"):
+            await client.get("/a")
+    assert not server.requests
 
 
 async def test_closed(client: KubeClient) -> None:
