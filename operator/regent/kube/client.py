@@ -152,11 +152,17 @@ class KubeClient:
         """
         answer = await self._answer(method, path, body=body, content_type=content_type, query=query)
         try:
-            return answer.body
+            decoded = answer.body
         except ValueError as error:
             raise KubeUnavailableError(
                 f"{method} {path}: the answer is no JSON object: {error}"
             ) from error
+        if not _is_from_api_server(decoded):
+            raise KubeUnavailableError(
+                f"{method} {path}: the answer is no object of an API server: "
+                f"{str(decoded)[:200]}; is there one at this address?"
+            )
+        return decoded
 
     async def _answer(
         self,
@@ -316,6 +322,12 @@ class _Answer:
             return self.body
         except ValueError:
             return {"message": self._payload[:200].decode(errors="replace")}
+
+
+def _is_from_api_server(body: Mapping[str, Any]) -> bool:
+    """Whether it is an object, or the schemas of objects. What stands in front of an API server may
+    answer anything with 200 (``{"status": "UP"}``)."""
+    return isinstance(body.get("kind"), str) or "openapi" in body
 
 
 def _check_address(server: str) -> None:

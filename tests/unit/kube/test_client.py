@@ -24,10 +24,17 @@ from regent.kube.errors import (
     KubeNotFoundError,
     KubeUnavailableError,
 )
+from regent.kube.lease import Lease
 from regent.kube.listing import list_namespace, list_objects
+from regent.kube.rights import missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import ALL_NAMESPACES
+
+TOPIC = KafkaTopic.kind
+LIST = {"kind": "KafkaTopicList", "metadata": {"resourceVersion": "3"}}
+OLD = {"resourceVersion": "3", "continue": "old"}
+GRANTED = {"kind": "SelfSubjectAccessReview", "status": {"allowed": True}}
 
 
 class Server:
@@ -167,6 +174,30 @@ async def test_an_answer_that_is_not_from_an_api_server(client: KubeClient, serv
     server.answers.append(web.Response(text="<html>Please log in</html>"))
     with pytest.raises(KubeUnavailableError, match="GET /a: the answer is no JSON object"):
         await client.get("/a")
+
+
+@pytest.mark.parametrize("answer", [{"status": "UP"}, {}, {"metadata": None, "spec": None}])
+async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
+    client: KubeClient, server: Server, answer: dict[str, object]
+) -> None:
+    """A page of a load balancer, say: its fields are none of those that are looked for, and a right
+    that it does not grant is not missing."""
+    settings = KubeSettings(namespaces=("x",))
+    lease = Lease(
+        client,
+        namespace="x",
+        name="regent",
+        identity="a",
+        duration_s=15,
+        now=lambda: datetime.now(UTC),
+    )
+    for ask in (lambda: lease.take(by_force=True), lambda: missing_rights(client, TOPIC, "x")):
+        server.answers = [web.json_response(answer) for _ in range(4)]
+        with pytest.raises(KubeUnavailableError, match=r"no object of an API server: .* is there"):
+            await ask()
+    server.answers = [web.json_response(answer) for _ in range(4)]
+    with pytest.raises(KubeUnavailableError, match="no object of an API server"):
+        await list_objects(client, TOPIC, settings)
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -371,14 +402,14 @@ async def test_lists_come_in_pages_and_from_every_namespace(
 ) -> None:
     def page(name: str, version: str, token: str = "") -> web.Response:
         metadata = {"resourceVersion": version, "continue": token}
-        return web.json_response({"metadata": metadata, "items": [{"name": name}]})
+        return web.json_response({**LIST, "metadata": metadata, "items": [{"name": name}]})
 
-    granted = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
-    again = [web.json_response({"status": {"allowed": True}}) for _ in range(4)]
+    granted = [web.json_response(GRANTED) for _ in range(4)]
+    again = [web.json_response(GRANTED) for _ in range(4)]
     lists = [page("a", "30", "more"), page("b", "30")]
     server.answers = [*granted, *lists, *again, page("c", "7")]
     settings = KubeSettings(namespaces=("x", "y"), page_size=1)
-    listing = await list_objects(client, KafkaTopic.kind, settings)
+    listing = await list_objects(client, TOPIC, settings)
     assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
     assert listing.version == "7"
     assert listing.readable == ("x", "y")
@@ -395,7 +426,7 @@ async def test_listing_without_the_definition_says_what_is_missing(
 ) -> None:
     server.answers = [web.Response(status=404, text="404 page not found\n")]
     with pytest.raises(KubeNotFoundError) as raised:
-        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
     assert "CustomResourceDefinition kafkatopics.kafka.regent.dev is not installed" in str(
         raised.value
     )
@@ -416,38 +447,40 @@ async def test_what_is_no_list_is_not_taken_for_an_empty_one(
 ) -> None:
     """Else `regent release` would release nothing and say that all is done."""
     server.answers = [web.json_response(answer)]
-    with pytest.raises(KubeUnavailableError, match=r"/kafkatopics: .* no list of KafkaTopics"):
-        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+    with pytest.raises(
+        KubeUnavailableError, match=r"/kafkatopics: .* no (list of K|object of an A)"
+    ):
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
 
 
 async def test_an_empty_list_is_one(client: KubeClient, server: Server) -> None:
     nothing: list[object] = []
     for items in (nothing, None):
-        server.answers = [web.json_response({"metadata": {"resourceVersion": "3"}, "items": items})]
-        listed = await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+        server.answers = [web.json_response({**LIST, "items": items})]
+        listed = await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
         assert listed == ([], "3")
 
 
 async def test_a_list_whose_pages_do_not_go_on_ends(client: KubeClient, server: Server) -> None:
-    page = {"metadata": {"resourceVersion": "3", "continue": "same"}, "items": []}
+    page = {**LIST, "metadata": {"resourceVersion": "3", "continue": "same"}, "items": []}
     server.answers = [web.json_response(page) for _ in range(50)]
     with pytest.raises(KubeUnavailableError, match="the same page"):
-        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=10)
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
 
 
 async def test_a_list_that_expires_between_its_pages_is_made_anew(
     client: KubeClient, server: Server
 ) -> None:
     """The API server forgets the version of a list after five minutes, or when it is compacted."""
-    first = {"metadata": {"resourceVersion": "3", "continue": "old"}, "items": [{"name": "a"}]}
-    again = {"metadata": {"resourceVersion": "9"}, "items": [{"name": "b"}]}
+    first = {**LIST, "metadata": OLD, "items": [{"name": "a"}]}
+    again = {**LIST, "metadata": {"resourceVersion": "9"}, "items": [{"name": "b"}]}
     expired = {"message": "the provided continue parameter is too old", "reason": "Expired"}
     server.answers = [
         web.json_response(first),
         web.json_response(expired, status=410),
         web.json_response(again),
     ]
-    listed = await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=1)
+    listed = await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=1)
     assert listed == ([{"name": "b"}], "9")
 
 
@@ -455,11 +488,11 @@ async def test_a_list_that_expires_again_and_again_fails(
     client: KubeClient, server: Server
 ) -> None:
     for _ in range(50):
-        page = {"metadata": {"resourceVersion": "3", "continue": "old"}, "items": [{"name": "a"}]}
+        page = {**LIST, "metadata": OLD, "items": [{"name": "a"}]}
         server.answers.append(web.json_response(page))
         server.answers.append(web.json_response({"message": "too old"}, status=410))
     with pytest.raises(KubeApiError, match="too old"):
-        await list_namespace(client, KafkaTopic.kind, ALL_NAMESPACES, page_size=1)
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=1)
 
 
 @pytest.mark.parametrize("payload", ["[]", '"fine"', "null", ""])
@@ -486,9 +519,11 @@ async def test_nobody_waits_for_days_because_a_server_says_so(
 async def test_the_time_is_that_of_the_api_server(client: KubeClient, server: Server) -> None:
     assert client.server_time() is None
     server.answers = [
-        web.json_response({}, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
-        web.json_response({}, headers={"Date": "yesterday"}),
-        web.json_response({}, headers={"Date": f"Sun, 06 Nov {'9' * 20} 08:49:37 GMT"}),
+        web.json_response({"kind": "Thing"}, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
+        web.json_response({"kind": "Thing"}, headers={"Date": "yesterday"}),
+        web.json_response(
+            {"kind": "Thing"}, headers={"Date": f"Sun, 06 Nov {'9' * 20} 08:49:37 GMT"}
+        ),
     ]
     for _ in range(3):
         await client.get("/a")
