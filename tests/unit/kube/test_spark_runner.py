@@ -86,11 +86,11 @@ class ApiServer:
         if self.job is None:
             return web.json_response({"message": "the server could not find it"}, status=404)
         if request.path == JOBS:
-            return web.json_response({"items": [self.job]})
+            return web.json_response({"kind": "SparkApplicationList", "items": [self.job]})
         assert request.path == f"{JOBS}/{TASK.name}"
         if request.method == "DELETE":
             self.deletions += 1
-            return web.json_response({})
+            return web.json_response({"kind": "Status"})
         self.looks += 1
         if self.is_failing:
             self.failures += 1
