@@ -176,7 +176,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             if plan.is_to_be_deleted:
                 return await self._delete(known)
             if plan.finalizer is FinalizerAction.ADD:
-                if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
+                pause_s = memory.hold_pause_s(at=asyncio.get_running_loop().time())
+                if pause_s > 0:
+                    return pause_s
+                if await self._hold(known, memory):
                     continue
                 # It is being deleted or gone: plan again.
                 return 0.0
@@ -201,6 +204,20 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             memory = self._memories[known.key] = self._kind.remember(known, at=at)
         memory.see(known.generation, at=at)
         return memory
+
+    async def _hold(self, known: CachedObject, memory: MemoryT) -> bool:
+        """Put the finalizer on an object; whether that was done."""
+        result = await self._parts.writer.add_finalizer(known.key, known.uid)
+        if result is not WriteResult.WRITTEN:
+            return False
+        memory.note_held(at=asyncio.get_running_loop().time())
+        if memory.holds_lost == _CONTESTS_REPORTED:
+            logger.warning(
+                "The finalizer of a resource is taken off again and again by somebody else; it is "
+                "put back less often now, and nothing is done for the resource meanwhile",
+                extra={"resource": str(known.key)},
+            )
+        return True
 
     async def _delete(self, known: CachedObject) -> float | None:
         """Delete the object as it is known; one that has changed meanwhile is looked at again."""
@@ -231,6 +248,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             )
             if result is WriteResult.CHANGED:
                 return 0.0
+            memory.note_released()
         self._record(known, plan.events)
         return min(delays) if delays else None
 

@@ -455,6 +455,34 @@ def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
     assert bench.events == [("Warning", "NotStoredAsWritten")]
 
 
+def test_a_finalizer_that_somebody_takes_off_again_and_again_is_put_back_with_growing_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(body(version="5"))
+
+    def strip() -> None:
+        if bench.stored["metadata"].get("finalizers"):
+            bench.store.change(finalizers=[])
+            bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=3_600, every_s=1.0, between=strip)
+    added = [patch for patch in bench.store.patches if "finalizers" in patch["metadata"]]
+    assert 60 <= len(added) <= 70
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert len([m for m in caplog.messages if "taken off again and again" in m]) == 1
+
+
+def test_a_finalizer_that_somebody_takes_off_once_in_a_while_is_back_at_once() -> None:
+    bench = Bench(body(version="5"))
+
+    def strip() -> None:
+        assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+        bench.store.change(finalizers=[])
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=10, every_s=200.0, between=strip)
+
+
 def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
     bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
 
