@@ -26,7 +26,7 @@ from regent.kube.errors import (
 )
 from regent.kube.lease import Lease
 from regent.kube.listing import list_namespace, list_objects
-from regent.kube.rights import missing_rights
+from regent.kube.rights import NEEDED, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import ALL_NAMESPACES
@@ -192,10 +192,10 @@ async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
         now=lambda: datetime.now(UTC),
     )
     for ask in (lambda: lease.take(by_force=True), lambda: missing_rights(client, TOPIC, "x")):
-        server.answers = [web.json_response(answer) for _ in range(4)]
+        server.answers = [web.json_response(answer) for _ in NEEDED]
         with pytest.raises(KubeUnavailableError, match=r"no object of an API server: .* is there"):
             await ask()
-    server.answers = [web.json_response(answer) for _ in range(4)]
+    server.answers = [web.json_response(answer) for _ in NEEDED]
     with pytest.raises(KubeUnavailableError, match="no object of an API server"):
         await list_objects(client, TOPIC, settings)
 
@@ -404,8 +404,8 @@ async def test_lists_come_in_pages_and_from_every_namespace(
         metadata = {"resourceVersion": version, "continue": token}
         return web.json_response({**LIST, "metadata": metadata, "items": [{"name": name}]})
 
-    granted = [web.json_response(GRANTED) for _ in range(4)]
-    again = [web.json_response(GRANTED) for _ in range(4)]
+    granted = [web.json_response(GRANTED) for _ in NEEDED]
+    again = [web.json_response(GRANTED) for _ in NEEDED]
     lists = [page("a", "30", "more"), page("b", "30")]
     server.answers = [*granted, *lists, *again, page("c", "7")]
     settings = KubeSettings(namespaces=("x", "y"), page_size=1)
