@@ -102,6 +102,7 @@ class ReconcilerParts:
     Attributes:
         view: Returns the newest view of the cluster.
         planning: Makes the plans that resources of the kind want; None: they want none.
+        on_step: Called before each round of a reconciliation: what came before it is finished.
     """
 
     cache: ObjectCache
@@ -110,6 +111,7 @@ class ReconcilerParts:
     settings: KubeSettings
     view: Callable[[], ClusterView]
     planning: Planning | None = None
+    on_step: Callable[[], None] = lambda: None
 
 
 class _Stopwatch:
@@ -164,6 +166,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
         """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
         for _ in range(_ROUNDS_MAX):
+            self._parts.on_step()
             known = self._parts.cache.get(key)
             if known is None:
                 return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import itertools
 import uuid
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
@@ -78,6 +79,7 @@ class Bench:
         self.cache, self.index = topic_cache()
         self.cache.put(copy.deepcopy(stored))
         self.looks: list[float | None] = []
+        self.on_step: Callable[[], None] = lambda: None
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.configs = TopicConfigs()
 
@@ -100,10 +102,17 @@ class Bench:
         reconciler = Reconciler(
             ReconcilerParts(
                 cache=self.cache,
-                writer=StatusWriter(self.store, KAFKA_TOPIC, self.cache, on_news=lambda _: None),
+                writer=StatusWriter(
+                    self.store,
+                    KAFKA_TOPIC,
+                    self.cache,
+                    on_news=lambda _: None,
+                    on_step=lambda: self.on_step(),
+                ),
                 recorder=recorder,
                 settings=settings,
                 view=lambda: self.port.view,
+                on_step=lambda: self.on_step(),
             ),
             KafkaTopics(
                 index=self.index,
@@ -439,6 +448,29 @@ def test_why_an_admission_policy_refuses_a_finalizer_is_said(status: int) -> Non
     with pytest.raises(KubeApiError, match="team is missing"):
         bench.reconcile()
     assert bench.port.commands == []
+
+
+def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asks for progress ends the process otherwise, and with it the Kafka controller."""
+    bench = Bench(body(version="5", adoptionPolicy="Refuse"))
+    answer, ends = bench.store.request, list[float]()
+
+    async def answer_late(method: str, path: str, **options: Any) -> dict[str, Any]:
+        await elapse(29.0)
+        if method == "PATCH" and len(bench.store.patches) % 2 == 0:
+            bench.store.change()  # somebody else is quicker
+        return await answer(method, path, **options)
+
+    def step() -> None:
+        ends.append(asyncio.get_running_loop().time())
+
+    monkeypatch.setattr(bench.store, "request", answer_late)
+    bench.on_step = step
+    bench.reconcile()
+    assert ends[-1] - ends[0] > KubeSettings().stuck_after_s
+    assert max(later - earlier for earlier, later in itertools.pairwise(ends)) < 30
 
 
 def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
