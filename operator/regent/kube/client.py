@@ -69,6 +69,8 @@ class KubeClient:
         self._session: _Session | None = None
         self._retired: set[_Session] = set()
         self._refreshing = asyncio.Lock()
+        self._reading: asyncio.Future[kopf.ConnectionInfo] | None = None
+        self._reading_began_at = 0.0
         self._server_time: tuple[datetime, float] | None = None
         self._date: str | None = None
 
@@ -259,7 +261,7 @@ class KubeClient:
         async with self._refreshing:
             if self._info is not seen:
                 return
-            info = await self._credentials()
+            info = await self._read_credentials()
             _check_address(info.server)
             transport = await asyncio.to_thread(_transport, info)
             if self._session is None or transport != self._transport:
@@ -272,6 +274,26 @@ class KubeClient:
                 self._session, self._transport = _Session(http), transport
             self._info, self._info_read_at = info, asyncio.get_running_loop().time()
         await self._close_unused()
+
+    async def _read_credentials(self) -> kopf.ConnectionInfo:
+        """Wait for them as long as for an answer. There is never more than one reading: whoever
+        needs them while it takes longer than that is told so at once."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._credentials())
+            self._reading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._reading_began_at = asyncio.get_running_loop().time()
+        until = self._reading_began_at + (self._timeout.total or 0.0)
+        try:
+            async with asyncio.timeout_at(until):
+                return await asyncio.shield(self._reading)
+        except TimeoutError as error:
+            raise KubeLoginError(
+                f"the credentials were not read within {self._timeout.total:g} s: does a plugin "
+                "hang that kubeconfig names?"
+            ) from error
+        finally:
+            if self._reading.done():
+                self._reading = None
 
     async def _close_unused(self) -> None:
         """Close the sessions of former credentials that have nothing more to send."""

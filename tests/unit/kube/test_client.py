@@ -390,6 +390,33 @@ async def test_credentials_that_no_request_can_carry_are_named(
     assert not server.requests
 
 
+async def test_credentials_that_do_not_come_hold_nobody_up_for_longer_than_an_answer(
+    server: Server,
+) -> None:
+    """As with a plugin that kubeconfig names, and that waits for a network."""
+    readings, over = 0, asyncio.Event()
+
+    async def credentials() -> kopf.ConnectionInfo:
+        nonlocal readings
+        readings += 1
+        await over.wait()
+        return kopf.ConnectionInfo(server=server.url, token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=0.2, credentials=credentials
+    ) as client:
+        began_at = asyncio.get_running_loop().time()
+        asked = [client.get("/a") for _ in range(50)]
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            assert isinstance(outcome, KubeLoginError)
+            assert "were not read within 0.2 s" in str(outcome)
+        assert asyncio.get_running_loop().time() - began_at < 5
+        over.set()
+        await asyncio.sleep(0.01)
+        await client.get("/a")
+        assert readings == 1
+
+
 async def test_closed(client: KubeClient) -> None:
     await client.get("/a")
     await client.close()
