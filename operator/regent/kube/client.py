@@ -30,6 +30,7 @@ from regent.kube.errors import (
     KubeConflictError,
     KubeLoginError,
     KubeNotFoundError,
+    KubeTooLargeError,
     KubeUnavailableError,
 )
 from regent.kube.login import login
@@ -38,6 +39,8 @@ CREDENTIALS_MAX_AGE_S: Final = 60.0
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """API servers ask for a second or two. What stands in front of them may ask for anything."""
+
+_TOO_LARGE_FOR_ETCD: Final = "etcdserver: request is too large"
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -396,7 +399,9 @@ def _error(answer: _Answer, what: str) -> KubeApiError:
     details = answer.details
     message = f"{what}: {details.get('message') or f'HTTP {answer.status}'}"
     reason = str(details.get("reason", ""))
-    kinds = {404: KubeNotFoundError, 409: KubeConflictError}
+    kinds = {404: KubeNotFoundError, 409: KubeConflictError, 413: KubeTooLargeError}
+    if _TOO_LARGE_FOR_ETCD in message:  # it has the status of any other failure
+        kinds[answer.status] = KubeTooLargeError
     return kinds.get(answer.status, KubeApiError)(
         message,
         status=answer.status,

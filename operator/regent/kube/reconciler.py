@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
-from regent.kube.errors import KubeSchemaError
+from regent.kube.errors import KubeSchemaError, KubeTooLargeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
@@ -26,6 +26,7 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WritableStatus, WriteResult
 from regent.planning.orders import PlanningOrder
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.resources.conditions import ConditionReason
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,12 @@ so take four; so do reading the configuration and changing it behind a finalizer
 
 _CONTESTS_REPORTED: Final = 5
 """So many times in a row a status was overwritten by somebody else: that is no edit by hand."""
+
+_TOO_LARGE: Final = (
+    "its status does not fit beside its spec into what the API server stores of an object, 1.5 MB; "
+    "it is out of date or missing, and nothing that depends on it is done: make the spec smaller, "
+    "or split the resource"
+)
 
 _OUTRANKED_RETRY_S: Final = 10.0
 """When to requeue a resource that belongs to a newer controller, in case it is gone."""
@@ -160,7 +167,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         try:
             return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
         except KubeSchemaError as error:
-            self._record_not_stored(key, error)
+            self._record_warning(key, EventReason.NOT_STORED_AS_WRITTEN, str(error))
+            raise
+        except KubeTooLargeError:
+            self._record_warning(key, ConditionReason.TOO_LARGE, _TOO_LARGE)
             raise
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
@@ -292,12 +302,12 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self._record(known, self._kind.stored(status, over=before, memory=memory))
         return result
 
-    def _record_not_stored(self, key: ObjectKey, error: KubeSchemaError) -> None:
-        """The status cannot say it: whatever is written may be stored otherwise."""
+    def _record_warning(self, key: ObjectKey, reason: str, message: str) -> None:
+        """What the status cannot say: it is not stored, or whatever is written may be stored
+        otherwise."""
         known = self._parts.cache.get(key)
         if known is not None:
-            reason = EventReason.NOT_STORED_AS_WRITTEN
-            self._record(known, [PlannedEvent(reason, str(error), is_warning=True)])
+            self._record(known, [PlannedEvent(reason, message, is_warning=True)])
 
     def _record(self, known: CachedObject, events: Sequence[PlannedEvent]) -> None:
         for event in events:

@@ -22,6 +22,7 @@ from regent.kube.errors import (
     KubeError,
     KubeLoginError,
     KubeNotFoundError,
+    KubeTooLargeError,
     KubeUnavailableError,
 )
 from regent.kube.lease import Lease
@@ -240,6 +241,17 @@ async def test_refusals(
     assert type(caught.value) is kind
     assert (caught.value.status, caught.value.reason) == (status, "Because")
     assert caught.value.retry_after_s == 7
+
+
+@pytest.mark.parametrize(
+    ("status", "message"), [(500, "etcdserver: request is too large"), (413, "too long")]
+)
+async def test_an_object_that_is_too_large_is_told_from_other_failures(
+    client: KubeClient, server: Server, status: int, message: str
+) -> None:
+    server.answers = [web.json_response({"message": message}, status=status)]
+    with pytest.raises(KubeTooLargeError, match=message):
+        await client.merge_patch("/a", {})
 
 
 async def test_a_proxys_refusal_is_no_json(client: KubeClient, server: Server) -> None:

@@ -17,7 +17,12 @@ from prometheus_client import CollectorRegistry
 from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTopic, Outcome
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.command_batcher import CommandBatcher
-from regent.kube.errors import KubeApiError, KubeSchemaError, KubeUnavailableError
+from regent.kube.errors import (
+    KubeApiError,
+    KubeSchemaError,
+    KubeTooLargeError,
+    KubeUnavailableError,
+)
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.kafka_topics import KafkaTopics
 from regent.kube.metrics import ResourceMetrics
@@ -471,6 +476,18 @@ def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(
     bench.reconcile()
     assert ends[-1] - ends[0] > KubeSettings().stuck_after_s
     assert max(later - earlier for earlier, later in itertools.pairwise(ends)) < 30
+
+
+def test_that_a_status_does_not_fit_beside_the_spec_is_said_by_an_event() -> None:
+    bench = Bench(body(version="5", config={"no.such.key": 1}))
+
+    def refuse() -> None:
+        raise KubeTooLargeError("etcdserver: request is too large", status=500)
+
+    bench.store.before_write = [refuse]
+    with pytest.raises(KubeTooLargeError):
+        bench.reconcile()
+    assert bench.events == [("Warning", "TooLarge")]
 
 
 def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
