@@ -11,7 +11,7 @@ import yaml
 from regent.settings import Settings
 from sandbox.kubernetes_binaries import kubernetes_binaries
 from sandbox.process import run_guarded
-from tests.support.helm_chart import CHART, Render
+from tests.support.helm_chart import CHART, Render, manifests
 
 pytestmark = pytest.mark.integration
 
@@ -161,6 +161,25 @@ def test_other_settings_take_other_pods(render: Render) -> None:
 
     assert checksum() == checksum(replicas=3)
     assert checksum() != checksum(settings={"log_level": "debug"})
+
+
+def test_labels_and_annotations_of_pods_are_there_once_and_leave_those_that_something_depends_on(
+    render: Render,
+) -> None:
+    name, version = "app.kubernetes.io/name", "app.kubernetes.io/version"
+    values: dict[str, Any] = {
+        "podLabels": {name: "mine", version: "7", "team": "kafka"},
+        "podAnnotations": {"checksum/settings": "none", "team": "kafka"},
+    }
+    spec = render(**values)["Deployment", "demo-regent"]["spec"]
+    metadata = spec["template"]["metadata"]
+    assert spec["selector"]["matchLabels"].items() <= metadata["labels"].items()
+    assert (metadata["labels"][version], metadata["labels"]["team"]) == ("7", "kafka")
+    assert metadata["annotations"]["checksum/settings"] != "none"
+    assert metadata["annotations"]["team"] == "kafka"
+    deployment = manifests(**values).partition("kind: Deployment")[2].partition("---")[0]
+    pods = deployment.partition("template:")[2].partition("spec:")[0]
+    assert pods.count(f"{version}:") == pods.count("checksum/settings:") == 1
 
 
 def test_namespaces_mean_roles_and_no_cluster_role(render: Render) -> None:

@@ -20,6 +20,7 @@ from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import aiohttp
 import kopf
@@ -29,6 +30,7 @@ from regent.kube.errors import (
     KubeConflictError,
     KubeLoginError,
     KubeNotFoundError,
+    KubeTooLargeError,
     KubeUnavailableError,
 )
 from regent.kube.login import login
@@ -37,6 +39,8 @@ CREDENTIALS_MAX_AGE_S: Final = 60.0
 
 RETRY_AFTER_MAX_S: Final = 60.0
 """API servers ask for a second or two. What stands in front of them may ask for anything."""
+
+_TOO_LARGE_FOR_ETCD: Final = "etcdserver: request is too large"
 
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
@@ -65,8 +69,11 @@ class KubeClient:
         self._info: kopf.ConnectionInfo | None = None
         self._info_read_at = 0.0
         self._transport: tuple[object, ...] = ()
-        self._session: aiohttp.ClientSession | None = None
+        self._session: _Session | None = None
+        self._retired: set[_Session] = set()
         self._refreshing = asyncio.Lock()
+        self._reading: asyncio.Future[kopf.ConnectionInfo] | None = None
+        self._reading_began_at = 0.0
         self._server_time: tuple[datetime, float] | None = None
         self._date: str | None = None
 
@@ -78,9 +85,10 @@ class KubeClient:
 
     async def close(self) -> None:
         """End the session; open requests fail."""
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        current, self._session = self._session, None
+        for session in (*self._retired, *(() if current is None else (current,))):
+            await session.http.close()
+        self._retired.clear()
 
     def server_time(self) -> datetime | None:
         """The present by the API server's clock, to within some seconds; None: it has not said.
@@ -149,11 +157,17 @@ class KubeClient:
         """
         answer = await self._answer(method, path, body=body, content_type=content_type, query=query)
         try:
-            return answer.body
+            decoded = answer.body
         except ValueError as error:
             raise KubeUnavailableError(
                 f"{method} {path}: the answer is no JSON object: {error}"
             ) from error
+        if not _is_from_api_server(decoded):
+            raise KubeUnavailableError(
+                f"{method} {path}: the answer is no object of an API server: "
+                f"{str(decoded)[:200]}; is there one at this address?"
+            )
+        return decoded
 
     async def _answer(
         self,
@@ -183,12 +197,32 @@ class KubeClient:
         query: Mapping[str, str] | None,
     ) -> _Answer:
         info, session = await self._connection()
-        data = None if body is None else json.dumps(body).encode()
-        headers = {**info.as_http_headers(), "Accept": "application/json, */*;q=0.5"}
-        if data is not None:
-            headers["Content-Type"] = content_type
+        session.requests += 1
         try:
-            async with session.request(
+            return await self._exchange(
+                info, session.http, method, path, body, content_type=content_type, query=query
+            )
+        finally:
+            session.requests -= 1
+            await self._close_unused()
+
+    async def _exchange(
+        self,
+        info: kopf.ConnectionInfo,
+        http: aiohttp.ClientSession,
+        method: str,
+        path: str,
+        body: object,
+        *,
+        content_type: str,
+        query: Mapping[str, str] | None,
+    ) -> _Answer:
+        data = None if body is None else json.dumps(body).encode()
+        try:
+            headers = {**info.as_http_headers(), "Accept": "application/json, */*;q=0.5"}
+            if data is not None:
+                headers["Content-Type"] = content_type
+            async with http.request(
                 method, info.server.rstrip("/") + path, data=data, headers=headers, params=query
             ) as response:
                 payload = await response.read()
@@ -199,6 +233,11 @@ class KubeClient:
             self._on_request(method, None)
             raise KubeUnavailableError(
                 f"{method} {path}: {str(error) or type(error).__name__}"
+            ) from error
+        except ValueError as error:
+            # A user with a colon, a token with a line break: it was not even sent.
+            raise KubeLoginError(
+                f"the credentials for {info.server} cannot be used: {error}"
             ) from error
 
     def _note_time(self, date: str | None) -> None:
@@ -212,7 +251,7 @@ class KubeClient:
         if said.tzinfo is not None:
             self._server_time = (said, asyncio.get_running_loop().time())
 
-    async def _connection(self) -> tuple[kopf.ConnectionInfo, aiohttp.ClientSession]:
+    async def _connection(self) -> tuple[kopf.ConnectionInfo, _Session]:
         now = asyncio.get_running_loop().time()
         if self._info is None or now - self._info_read_at > CREDENTIALS_MAX_AGE_S:
             await self._refresh(seen=self._info)
@@ -225,16 +264,58 @@ class KubeClient:
         async with self._refreshing:
             if self._info is not seen:
                 return
-            info = await self._credentials()
+            info = await self._read_credentials()
+            _check_address(info.server)
             transport = await asyncio.to_thread(_transport, info)
             if self._session is None or transport != self._transport:
                 connector = aiohttp.TCPConnector(
                     limit=self._max_connections, ssl=_ssl_context(info)
                 )
-                await self.close()
-                self._session = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
-                self._transport = transport
+                if self._session is not None:
+                    self._retired.add(self._session)
+                http = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
+                self._session, self._transport = _Session(http), transport
             self._info, self._info_read_at = info, asyncio.get_running_loop().time()
+        await self._close_unused()
+
+    async def _read_credentials(self) -> kopf.ConnectionInfo:
+        """Wait for them as long as for an answer. There is never more than one reading: whoever
+        needs them while it takes longer than that is told so at once."""
+        if self._reading is None:
+            self._reading = asyncio.ensure_future(self._credentials())
+            self._reading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            self._reading_began_at = asyncio.get_running_loop().time()
+        until = self._reading_began_at + (self._timeout.total or 0.0)
+        try:
+            async with asyncio.timeout_at(until):
+                return await asyncio.shield(self._reading)
+        except TimeoutError as error:
+            raise KubeLoginError(
+                f"the credentials were not read within {self._timeout.total:g} s: does a plugin "
+                "hang that kubeconfig names?"
+            ) from error
+        finally:
+            if self._reading.done():
+                self._reading = None
+
+    async def _close_unused(self) -> None:
+        """Close the sessions of former credentials that have nothing more to send."""
+        for session in [each for each in self._retired if not each.requests]:
+            self._retired.discard(session)
+            await session.http.close()
+
+
+class _Session:
+    """A session of aiohttp. What is under way, or waits for a connection, when another one takes
+    its place is carried out: aiohttp would cancel it at its end.
+
+    Attributes:
+        requests: How many are under way or wait.
+    """
+
+    def __init__(self, http: aiohttp.ClientSession) -> None:
+        self.http = http
+        self.requests = 0
 
 
 class _Answer:
@@ -268,6 +349,29 @@ class _Answer:
             return {"message": self._payload[:200].decode(errors="replace")}
 
 
+def _is_from_api_server(body: Mapping[str, Any]) -> bool:
+    """Whether it is an object, or the schemas of objects. What stands in front of an API server may
+    answer anything with 200 (``{"status": "UP"}``)."""
+    return isinstance(body.get("kind"), str) or "openapi" in body
+
+
+def _check_address(server: str) -> None:
+    """Raise KubeLoginError if there can be no API server at this address. What is left to aiohttp
+    and the resolver raises whatever they come across."""
+    if "@" in server:  # not shown: there may be a password
+        raise KubeLoginError("the address of the API server has a user in it: take that out")
+    try:
+        url = urlsplit(server)
+        host, _ = url.hostname or "", url.port
+        host.encode("idna")
+    except ValueError as error:
+        raise KubeLoginError(f"{server!r} is no address of an API server: {error}") from error
+    if url.scheme not in ("http", "https") or not host:
+        raise KubeLoginError(
+            f"{server!r} is no address of an API server: it has to begin with https:// and a host"
+        )
+
+
 def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:
     """What a session is bound to, the token apart: that goes with each request. Of files their
     content counts: the kubelet, and tools that rotate certificates, replace them in place."""
@@ -295,7 +399,9 @@ def _error(answer: _Answer, what: str) -> KubeApiError:
     details = answer.details
     message = f"{what}: {details.get('message') or f'HTTP {answer.status}'}"
     reason = str(details.get("reason", ""))
-    kinds = {404: KubeNotFoundError, 409: KubeConflictError}
+    kinds = {404: KubeNotFoundError, 409: KubeConflictError, 413: KubeTooLargeError}
+    if _TOO_LARGE_FOR_ETCD in message:  # it has the status of any other failure
+        kinds[answer.status] = KubeTooLargeError
     return kinds.get(answer.status, KubeApiError)(
         message,
         status=answer.status,

@@ -8,7 +8,8 @@
     ├─ KubeSchemaError             the API server does not store what was written
     └─ KubeApiError                the API server refused
         ├─ KubeNotFoundError       404: the object (or its CRD) is gone
-        └─ KubeConflictError       409: somebody else changed the object
+        ├─ KubeConflictError       409: somebody else changed the object
+        └─ KubeTooLargeError       the object would be larger than etcd, or a request, may be
 """
 
 from __future__ import annotations
@@ -53,6 +54,10 @@ class KubeApiError(KubeError):
 
 class KubeNotFoundError(KubeApiError):
     """The object is gone."""
+
+
+class KubeTooLargeError(KubeApiError):
+    """The object would be larger than what can be stored, or sent, at a time."""
 
 
 class KubeConflictError(KubeApiError):

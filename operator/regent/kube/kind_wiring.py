@@ -63,6 +63,7 @@ class KindSurroundings:
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
         compare_everything: Called with a kind all of whose objects have just been listed.
+        on_step: Called whenever a step of a reconciliation is finished.
         copies: How far copies are.
         usage: Which topics are in use.
         paces: At which rate copies go whose throttle adapts.
@@ -88,6 +89,7 @@ class KindSurroundings:
     usage: UsageWatch
     paces: PaceKeeper
     planning: PlanningTools | None = None
+    on_step: Callable[[], None] = lambda: None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
     topics: TopicIndex = field(default_factory=lambda: ClaimIndex(KAFKA_TOPIC))
     reassignments: ReassignmentIndex = field(
@@ -293,7 +295,9 @@ def _served(
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
     cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
-    writer = StatusWriter(around.client, descriptor, cache, on_news=around.enqueue)
+    writer = StatusWriter(
+        around.client, descriptor, cache, on_news=around.enqueue, on_step=around.on_step
+    )
     resync = Resync(
         around.client,
         kind,
@@ -311,6 +315,7 @@ def _served(
         settings=around.settings,
         view=around.view,
         planning=planning,
+        on_step=around.on_step,
     )
     return ServedKind(
         kind=kind,

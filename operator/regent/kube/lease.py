@@ -11,10 +11,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
+
+_TRANSITIONS_MAX: Final = 2**31 - 1
+"""The API server takes no larger number, and nobody takes a Lease any more that has it."""
 
 
 class Lease:
@@ -58,14 +61,22 @@ class Lease:
         is_ours = spec.get("holderIdentity") == self._identity
         if not (by_force or is_ours or self._has_expired(body)):
             return False
+        if body is None:
+            return await self._create()
         try:
-            if body is None:
-                await self._client.create(self._collection, self._new())
-            else:
-                await self._client.merge_patch(
-                    f"{self._collection}/{self._name}", self._renewal(body, is_ours=is_ours)
-                )
+            await self._client.merge_patch(
+                f"{self._collection}/{self._name}", self._renewal(body, is_ours=is_ours)
+            )
         except (KubeConflictError, KubeNotFoundError):
+            return False  # somebody else was faster
+        return True
+
+    async def _create(self) -> bool:
+        """Whether it was created. That its namespace does not exist is an error as any other:
+        somebody has to know."""
+        try:
+            await self._client.create(self._collection, self._new())
+        except KubeConflictError:
             return False  # somebody else was faster
         return True
 
@@ -123,7 +134,8 @@ class Lease:
         }
         if not is_ours:
             spec["acquireTime"] = time
-            spec["leaseTransitions"] = int(body.get("spec", {}).get("leaseTransitions") or 0) + 1
+            before = int(body.get("spec", {}).get("leaseTransitions") or 0)
+            spec["leaseTransitions"] = min(before + 1, _TRANSITIONS_MAX)
         version = body["metadata"]["resourceVersion"]
         return {"metadata": {"resourceVersion": version}, "spec": spec}
 

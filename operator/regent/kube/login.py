@@ -8,7 +8,9 @@ client does the work.
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import os
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,8 +29,20 @@ async def login() -> kopf.ConnectionInfo:
     Raises:
         KubeLoginError: If there are none, or they cannot be read.
     """
-    # Reading is quick, but an exec plugin may ask somebody over the network.
-    return await asyncio.to_thread(_login)
+    # Reading is quick, but an exec plugin may ask somebody over the network. A thread of its own:
+    # one that never ends takes none of those that others need, and keeps no process from ending.
+    outcome: concurrent.futures.Future[kopf.ConnectionInfo] = concurrent.futures.Future()
+    threading.Thread(target=_read, args=(outcome,), name="kube login", daemon=True).start()
+    return await asyncio.wrap_future(outcome)
+
+
+def _read(outcome: concurrent.futures.Future[kopf.ConnectionInfo]) -> None:
+    if not outcome.set_running_or_notify_cancel():
+        return
+    try:
+        outcome.set_result(_login())
+    except BaseException as error:  # noqa: BLE001 - who waits is told
+        outcome.set_exception(error)
 
 
 def _login() -> kopf.ConnectionInfo:

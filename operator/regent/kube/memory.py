@@ -9,12 +9,15 @@ from typing import Final, Generic, TypeVar
 from regent.controller.commands import Accepted, Outcome, ResourceCommand
 from regent.controller.view import ClusterView
 from regent.kube.settings import KubeSettings
-from regent.kube.work_queue import backoff_s
+from regent.kube.work_queue import BACKOFF_MAX_S, backoff_s
 from regent.reconcile.dispatch import is_transient
 from regent.reconcile.request import Attempt
 
 _ATTEMPTS_MAX: Final = 8
 """Attempts kept per resource; a resource never has more than a few commands of interest."""
+
+_HELD_FOR_GOOD_S: Final = 2 * BACKOFF_MAX_S
+"""A finalizer that was there for so long was not taken off by who takes it off again and again."""
 
 StatusT = TypeVar("StatusT")
 
@@ -46,6 +49,9 @@ class ObjectMemory(Generic[StatusT]):
         written: The status written last.
         contests: How often in a row it had to be written again, because somebody else had changed
             it.
+        held_at: Loop time at which the finalizer was put on it; None: not by this process.
+        holds_lost: How often in a row it had to be put on again, because somebody else had taken it
+            off.
         outranked: The status that was left alone the last time; None: it was written.
         attempts: Commands sent, with their outcomes, as long as they keep from sending them again.
     """
@@ -57,6 +63,8 @@ class ObjectMemory(Generic[StatusT]):
     written_at: float | None = None
     written: StatusT | None = None
     contests: int = 0
+    held_at: float | None = None
+    holds_lost: int = 0
     outranked: Outranked | None = None
     attempts: list[Attempt] = field(default_factory=list)
 
@@ -88,6 +96,23 @@ class ObjectMemory(Generic[StatusT]):
         if not self.contests or not self._has_written(status):
             return 0.0
         return backoff_s(self.contests, jitter=1.0)
+
+    def note_held(self, *, at: float) -> None:
+        """Remember that the finalizer was put on the resource."""
+        is_repeated = self.held_at is not None and at - self.held_at < _HELD_FOR_GOOD_S
+        self.holds_lost = self.holds_lost + 1 if is_repeated else 0
+        self.held_at = at
+
+    def note_released(self) -> None:
+        """Remember that there need not be a finalizer any more."""
+        self.held_at, self.holds_lost = None, 0
+
+    def hold_pause_s(self, *, at: float) -> float:
+        """Seconds to wait before the finalizer that somebody else takes off again and again is put
+        on once more. The first time it is put back at once."""
+        if self.held_at is None or not self.holds_lost:
+            return 0.0
+        return max(0.0, self.held_at + backoff_s(self.holds_lost, jitter=1.0) - at)
 
     def _has_written(self, status: StatusT) -> bool:
         return self.written is not None and not self.is_significant(self.written, status)

@@ -117,6 +117,7 @@ class KubeOperator:
             jitter=jitter,
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
+            on_step=self.queue.moved,
             planning=planning,
             copies=self.copies,
             usage=self.usage,

@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
-from regent.kube.errors import KubeSchemaError
+from regent.kube.errors import KubeSchemaError, KubeTooLargeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
@@ -26,6 +26,7 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter, WritableStatus, WriteResult
 from regent.planning.orders import PlanningOrder
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.resources.conditions import ConditionReason
 
 logger = logging.getLogger(__name__)
 
@@ -35,6 +36,12 @@ so take four; so do reading the configuration and changing it behind a finalizer
 
 _CONTESTS_REPORTED: Final = 5
 """So many times in a row a status was overwritten by somebody else: that is no edit by hand."""
+
+_TOO_LARGE: Final = (
+    "its status does not fit beside its spec into what the API server stores of an object, 1.5 MB; "
+    "it is out of date or missing, and nothing that depends on it is done: make the spec smaller, "
+    "or split the resource"
+)
 
 _OUTRANKED_RETRY_S: Final = 10.0
 """When to requeue a resource that belongs to a newer controller, in case it is gone."""
@@ -102,6 +109,7 @@ class ReconcilerParts:
     Attributes:
         view: Returns the newest view of the cluster.
         planning: Makes the plans that resources of the kind want; None: they want none.
+        on_step: Called before each round of a reconciliation: what came before it is finished.
     """
 
     cache: ObjectCache
@@ -110,6 +118,7 @@ class ReconcilerParts:
     settings: KubeSettings
     view: Callable[[], ClusterView]
     planning: Planning | None = None
+    on_step: Callable[[], None] = lambda: None
 
 
 class _Stopwatch:
@@ -158,12 +167,16 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         try:
             return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
         except KubeSchemaError as error:
-            self._record_not_stored(key, error)
+            self._record_warning(key, EventReason.NOT_STORED_AS_WRITTEN, str(error))
+            raise
+        except KubeTooLargeError:
+            self._record_warning(key, ConditionReason.TOO_LARGE, _TOO_LARGE)
             raise
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
         """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
         for _ in range(_ROUNDS_MAX):
+            self._parts.on_step()
             known = self._parts.cache.get(key)
             if known is None:
                 return None
@@ -176,7 +189,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             if plan.is_to_be_deleted:
                 return await self._delete(known)
             if plan.finalizer is FinalizerAction.ADD:
-                if await self._parts.writer.add_finalizer(key, known.uid) is WriteResult.WRITTEN:
+                pause_s = memory.hold_pause_s(at=asyncio.get_running_loop().time())
+                if pause_s > 0:
+                    return pause_s
+                if await self._hold(known, memory):
                     continue
                 # It is being deleted or gone: plan again.
                 return 0.0
@@ -201,6 +217,20 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             memory = self._memories[known.key] = self._kind.remember(known, at=at)
         memory.see(known.generation, at=at)
         return memory
+
+    async def _hold(self, known: CachedObject, memory: MemoryT) -> bool:
+        """Put the finalizer on an object; whether that was done."""
+        result = await self._parts.writer.add_finalizer(known.key, known.uid)
+        if result is not WriteResult.WRITTEN:
+            return False
+        memory.note_held(at=asyncio.get_running_loop().time())
+        if memory.holds_lost == _CONTESTS_REPORTED:
+            logger.warning(
+                "The finalizer of a resource is taken off again and again by somebody else; it is "
+                "put back less often now, and nothing is done for the resource meanwhile",
+                extra={"resource": str(known.key)},
+            )
+        return True
 
     async def _delete(self, known: CachedObject) -> float | None:
         """Delete the object as it is known; one that has changed meanwhile is looked at again."""
@@ -231,6 +261,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             )
             if result is WriteResult.CHANGED:
                 return 0.0
+            memory.note_released()
         self._record(known, plan.events)
         return min(delays) if delays else None
 
@@ -271,12 +302,12 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self._record(known, self._kind.stored(status, over=before, memory=memory))
         return result
 
-    def _record_not_stored(self, key: ObjectKey, error: KubeSchemaError) -> None:
-        """The status cannot say it: whatever is written may be stored otherwise."""
+    def _record_warning(self, key: ObjectKey, reason: str, message: str) -> None:
+        """What the status cannot say: it is not stored, or whatever is written may be stored
+        otherwise."""
         known = self._parts.cache.get(key)
         if known is not None:
-            reason = EventReason.NOT_STORED_AS_WRITTEN
-            self._record(known, [PlannedEvent(reason, str(error), is_warning=True)])
+            self._record(known, [PlannedEvent(reason, message, is_warning=True)])
 
     def _record(self, known: CachedObject, events: Sequence[PlannedEvent]) -> None:
         for event in events:

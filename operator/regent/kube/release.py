@@ -18,6 +18,7 @@ from typing import Any, Final
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
+from regent.kube.eviction.broker_pods import is_name
 from regent.kube.listing import list_namespace
 from regent.kube.login import login
 from regent.kube.object_cache import ObjectCache, ObjectKey
@@ -57,7 +58,8 @@ class Deployment:
             ConfigurationError: If it is something else.
         """
         namespace, _, name = text.partition("/")
-        if not namespace or not name or "/" in name:
+        # They become a path of the API.
+        if not (is_name(namespace) and is_name(name)):
             raise ConfigurationError(f"{text!r} is not NAMESPACE/NAME of a Deployment")
         return cls(namespace, name)
 
@@ -243,10 +245,9 @@ async def _stop(
     if dry_run:
         report(f"would scale {shown} to 0")
         return False
+    selector = label_selector(found["spec"]["selector"])
     await client.merge_patch(f"{deployment.path}/scale", {"spec": {"replicas": 0}})
     report(f"scaled {shown} to 0")
-    labels = found["spec"]["selector"]["matchLabels"]
-    selector = ",".join(f"{name}={value}" for name, value in labels.items())
 
     async def pods() -> list[str]:
         listed = await client.get(
@@ -260,6 +261,21 @@ async def _stop(
 
     await _wait_until_gone(pods, shown)
     return True
+
+
+def label_selector(selector: Mapping[str, Any]) -> str:
+    """A selector of an object as lists take it in their query."""
+    terms = [f"{name}={value}" for name, value in (selector.get("matchLabels") or {}).items()]
+    for each in selector.get("matchExpressions") or ():
+        name, values = each["key"], ",".join(each.get("values") or ())
+        match each["operator"]:
+            case "Exists":
+                terms.append(name)
+            case "DoesNotExist":
+                terms.append(f"!{name}")
+            case operator:
+                terms.append(f"{name} {operator.lower()} ({values})")
+    return ",".join(terms)
 
 
 async def _wait_until_gone(pods: Callable[[], Awaitable[list[str]]], owner: str) -> None:

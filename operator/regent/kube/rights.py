@@ -34,7 +34,13 @@ class Right(NamedTuple):
 
 
 LIST: Final = Right("list")
-NEEDED: Final = (LIST, Right("watch"), Right("patch"), Right("patch", "status"))
+NEEDED: Final = (
+    LIST,
+    Right("watch"),
+    Right("get"),  # after a conflict, and to find a backup that was restored
+    Right("patch"),
+    Right("patch", "status"),
+)
 
 
 async def missing_rights(client: KubeClient, kind: ResourceKind, namespace: str) -> list[Right]:
@@ -70,7 +76,8 @@ class Lack(NamedTuple):
 
     Attributes:
         reading: Without it nothing in the namespace can be served.
-        writing: Without it finalizers or statuses stay as they are. Not stated beside ``reading``.
+        writing: Without it finalizers or statuses stay as they are, at least those that somebody
+            else changes at the same moment. Not stated beside ``reading``.
     """
 
     reading: str | None = None

@@ -17,6 +17,7 @@ from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeConflictError, KubeError, KubeNotFoundError
+from regent.kube.eviction.broker_pods import is_name
 from regent.kube.plan_exchange_port import Offer, PlanExchangePort
 from regent.kube.plan_runner import PlanTask
 from regent.planning.results import (
@@ -195,6 +196,9 @@ class SparkRunner:
         """The end of the driver's log, or why there is none."""
         if not job.driver_pod:
             return "it has no pod"
+        # It becomes a path of the API: whoever writes statuses of jobs must not choose another one.
+        if not is_name(job.driver_pod):
+            return f"its pod is {job.driver_pod[:100]!r}, which no pod can be called"
         path = f"/api/v1/namespaces/{namespace}/pods/{job.driver_pod}/log"
         query = {
             "container": DRIVER_CONTAINER,

@@ -73,16 +73,19 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         cache: ObjectCache,
         *,
         on_news: Callable[[frozenset[ObjectKey]], None],
+        on_step: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
             on_news: Called with the objects for which an answer was news: another client changed
                 them.
+            on_step: Called before each request: what came before it is finished.
         """
         self._client = client
         self._kind = kind
         self._cache = cache
         self._on_news = on_news
+        self._on_step = on_step
         self.writes = 0
 
     async def write_status(
@@ -190,6 +193,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             known = self._cache.get(key)
             if known is None or known.uid != uid:
                 return WriteResult.GONE
+            self._on_step()
             decision = decide(known)
             try:
                 if isinstance(decision, WriteResult):
@@ -220,6 +224,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
 
     async def _read_again(self, key: ObjectKey, path: str) -> None:
         """A conflict: somebody else changed the object. Look, and have everybody else look."""
+        self._on_step()
         try:
             self._on_news(self._cache.put(await self._client.get(path)))
         except KubeNotFoundError:

@@ -82,11 +82,16 @@ class WorkQueue(Generic[KeyT]):
         return not self._waiting and not self._handed_out
 
     def stalled_s(self) -> float:
-        """Seconds since a worker last finished anything while there was something to do.
+        """Seconds since anything was last finished while there was something to do: a key, or
+        a step towards its end.
 
         A long queue is no reason for concern, however old its end is, as long as it moves.
         """
         return 0.0 if self.is_idle else self._now() - self._moved_at
+
+    def moved(self) -> None:
+        """A step towards the end of a key was finished: a request to a slow server, say."""
+        self._moved_at = self._now()
 
     def oldest_s(self) -> float:
         """How long the first of the keys that wait has waited. May be called in any thread."""

@@ -7,6 +7,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import pytest
+
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
 from regent.kube.leadership import Leadership
@@ -24,6 +26,7 @@ class LeaseServer(KubeClient):
         self.body: dict[str, Any] | None = None
         self.version = 0
         self.refuses = False
+        self.has_namespace = True
 
     @property
     def holder(self) -> str | None:
@@ -34,6 +37,8 @@ class LeaseServer(KubeClient):
             raise KubeApiError("leases are forbidden", status=403)
         body: Mapping[str, Any] = options.get("body") or {}
         if method == "POST":
+            if not self.has_namespace:
+                raise KubeNotFoundError('namespaces "kafka" not found', status=404)
             if self.body is not None:
                 raise KubeConflictError("exists", status=409)
             return self._store({**body["metadata"]}, dict(body["spec"]))
@@ -45,7 +50,14 @@ class LeaseServer(KubeClient):
             return self._store(self.body["metadata"], {**self.body["spec"], **body["spec"]})
         return self.body
 
+    def edit(self, **spec: Any) -> None:
+        """Somebody changes the Lease by hand."""
+        assert self.body is not None
+        self._store(self.body["metadata"], {**self.body["spec"], **spec})
+
     def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
+        if spec.get("leaseTransitions", 0) >= 2**31:
+            raise KubeApiError("it does not fit into int32", status=400)
         self.version += 1
         self.body = {"metadata": {**metadata, "resourceVersion": str(self.version)}, "spec": spec}
         return self.body
@@ -162,6 +174,31 @@ def test_without_rights_on_leases_the_elected_replica_serves_and_no_other() -> N
         one.leadership.set_elected(False)
         await elapse(3)
         assert not one.serves
+
+    _play(scenario)
+
+
+def test_a_lease_whose_namespace_does_not_exist_is_reported(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        server.has_namespace = False
+        await elapse(100)
+        assert (one.serves, two.serves) == (False, False)
+
+    _play(scenario)
+    problems = [vars(each)["problem"] for each in caplog.records if hasattr(each, "problem")]
+    assert 'namespaces "kafka" not found' in problems
+
+
+def test_a_lease_with_the_largest_number_of_transitions_can_be_taken() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(1)
+        server.edit(leaseTransitions=2**31 - 1, holderIdentity="somebody")
+        one.leadership.set_elected(False)
+        await elapse(200)
+        assert _count_serving(one, two) == 1
 
     _play(scenario)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import threading
 import uuid
 from pathlib import Path
 from typing import Any
@@ -353,6 +354,26 @@ class TestLogin:
         # The kubelet renews the token in place.
         (account / "token").write_text("second")
         assert (await login()).token == "second"
+
+    def test_a_plugin_that_hangs_keeps_no_process_from_ending(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        over, ended = threading.Event(), threading.Event()
+
+        def hang() -> None:
+            over.wait()
+            ended.set()
+
+        monkeypatch.setattr(login_module, "_login", hang)
+
+        async def give_up() -> None:
+            async with asyncio.timeout(0.05):
+                await login()
+
+        with pytest.raises(TimeoutError):
+            asyncio.run(give_up())  # it would wait here for a thread of the loop's own
+        assert not ended.is_set()
+        over.set()
 
     async def test_nowhere(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)

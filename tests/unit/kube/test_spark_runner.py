@@ -59,6 +59,7 @@ class ApiServer:
             Regent's.
         queries: Of the questions for the log.
         deletions: How often the job was deleted.
+        paths: What was asked for.
     """
 
     def __init__(self) -> None:
@@ -69,9 +70,11 @@ class ApiServer:
         self.now = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
         self.queries: list[dict[str, str]] = []
         self.deletions = 0
+        self.paths: set[str] = set()
         self.url = ""
 
     async def handle(self, request: web.Request) -> web.Response:
+        self.paths.add(request.path)
         response = self._answer(request)
         response.headers["Date"] = format_datetime(self.now, usegmt=True)
         return response
@@ -86,11 +89,11 @@ class ApiServer:
         if self.job is None:
             return web.json_response({"message": "the server could not find it"}, status=404)
         if request.path == JOBS:
-            return web.json_response({"items": [self.job]})
+            return web.json_response({"kind": "SparkApplicationList", "items": [self.job]})
         assert request.path == f"{JOBS}/{TASK.name}"
         if request.method == "DELETE":
             self.deletions += 1
-            return web.json_response({})
+            return web.json_response({"kind": "Status"})
         self.looks += 1
         if self.is_failing:
             self.failures += 1
@@ -177,6 +180,20 @@ async def test_the_end_of_the_drivers_log_is_told(spark: SparkRunner, server: Ap
         "tailLines": "20",
         "limitBytes": "16384",
     }
+
+
+async def test_a_status_of_a_job_chooses_no_other_log(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    """Regent may read logs in namespaces that who writes the status may not see."""
+    running = run(spark)
+    await followed(server)
+    server.job = job_body("FAILED")
+    server.job["status"]["driverInfo"]["podName"] = "../../kube-system/pods/secret"
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "which no pod can be called" in result.problem
+    assert server.paths.isdisjoint({"/api/v1/namespaces/kube-system/pods/secret/log"})
 
 
 async def test_an_api_server_that_is_away_is_waited_for(

@@ -97,7 +97,9 @@ class SmallApiServer:
         if request.path == COLLECTION:
             return await (self._watch if "watch" in request.query else self._list)(request)
         if request.path.endswith("/selfsubjectaccessreviews"):
-            return web.json_response({"status": {"allowed": True}})
+            return web.json_response(
+                {"kind": "SelfSubjectAccessReview", "status": {"allowed": True}}
+            )
         assert request.path in documents, request.path
         return web.json_response(documents[request.path])
 
@@ -106,6 +108,7 @@ class SmallApiServer:
             return web.json_response({"message": "not now"}, status=self.refusals.pop(0))
         return web.json_response(
             {
+                "kind": f"{_KIND.kind}List",
                 "metadata": {"resourceVersion": str(self._version)},
                 "items": list(self._objects.values()),
             }

@@ -263,6 +263,19 @@ def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
     assert run(scenario()) == pytest.approx([0, 50, 0, 20, 0])
 
 
+def test_a_key_on_the_way_to_its_end_moves() -> None:
+    async def scenario() -> float:
+        queue = _queue()
+        queue.add("a")
+        await queue.get()
+        await elapse(100)
+        queue.moved()
+        await elapse(30)
+        return queue.stalled_s()
+
+    assert run(scenario()) == pytest.approx(30)
+
+
 def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:
     async def scenario() -> float:
         queue = _queue()

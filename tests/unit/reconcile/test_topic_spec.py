@@ -67,7 +67,7 @@ class TestLimits:
         subject = owned(replicaAssignment=[[1, 2], [3, 1]])
         plan = plan_topic(request(subject, view(topic()), config={}))
         assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
-        assert "kafka-reassign-partitions --zookeeper" in said(plan).message
+        assert "have a PartitionReassignment move them" in said(plan).message
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
     def test_a_number_that_is_missing_among_the_partitions_is_named(self) -> None:

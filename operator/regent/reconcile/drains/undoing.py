@@ -20,12 +20,19 @@ from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.stages import MoveState, find_partition, statuses
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
-from regent.resources.conditions import ConditionReason, enumerate_some
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionType,
+    enumerate_some,
+    find_condition,
+)
 from regent.resources.partition_reassignment import DesiredState
 from regent.resources.partition_reassignment_status import Phase
 
 _NAMED: Final = 5
 """Partitions that a message names."""
+
+_UNDONE_BEFORE: Final = "what was moved is back, but for what somebody else has moved since"
 
 _FORGOTTEN: Final[dict[str, Any]] = {
     "plan": None,
@@ -92,11 +99,13 @@ def _undoing(request: DrainRequest, execution: Execution) -> Plan[BrokerDrainSta
 
 
 def _undone(request: DrainRequest, text: str) -> Plan[BrokerDrainStatus]:
-    """It stays undone, with what was said first: the plan is gone then."""
+    """It stays undone, with what was said first: the plan is gone then. While there was no
+    controller, or it was reading the cluster, something else was said."""
     before = request.resource.status
     if before.phase is DrainPhase.UNDONE:
-        ready = next((c for c in before.conditions if c.type == "Ready"), None)
-        text = text if ready is None else ready.message
+        ready = find_condition(before.conditions, ConditionType.READY)
+        is_said = ready is not None and ready.reason == ConditionReason.DRAIN_UNDONE
+        text = ready.message if ready is not None and is_said else _UNDONE_BEFORE
     assessment = Assessment(Progress.READY, ConditionReason.DRAIN_UNDONE, text)
     status = status_in(request, DrainPhase.UNDONE, assessment, **_FORGOTTEN)
     return Plan(status=status)

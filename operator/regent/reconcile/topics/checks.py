@@ -25,7 +25,6 @@ from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.kafka_topic import KafkaTopic
 
-_MOVING_TOOL: Final = "kafka-reassign-partitions --zookeeper (up to Kafka 2.8)"
 _MAX_LISTED: Final = 3
 """Problems of one kind that a message lists before it only counts."""
 
@@ -305,7 +304,7 @@ def replica_assignment_matches(request: TopicRequest) -> Finding | None:
         f"{len(different)} partitions have other replicas than declared, the first is partition "
         f"{first.partition} on {list(first.replicas)} instead of "
         f"{list(declared)}, and a KafkaTopic does not move them: declare the "
-        f"replicas they have, or have {_MOVING_TOOL} move them",
+        "replicas they have, or have a PartitionReassignment move them",
         f"spec.replicaAssignment[{first.partition}]",
     )
 

@@ -42,6 +42,7 @@ class Cluster:
 
     Attributes:
         is_client: Whether a broker is the controller.
+        is_complete: Whether the controller has read the cluster.
         asked: Replicas that were asked for, in order.
         rates: To how many bytes a second what was asked for is throttled, by command.
     """
@@ -61,6 +62,7 @@ class Cluster:
         self.unreadable: dict[str, str] = {}
         self.cordoned: tuple[int, ...] = ()
         self.is_client = False
+        self.is_complete = True
         self.configs: dict[str, dict[str, str]] = {}
         self.asked: list[tuple[TopicPartition, Replicas]] = []
         self.sizes: list[int] = []
@@ -101,7 +103,7 @@ class Cluster:
         return ClusterView(
             is_active=not self.is_client,
             is_client=self.is_client,
-            is_complete=True,
+            is_complete=self.is_complete,
             controller_id=1,
             controller_epoch=5,
             brokers=dict(self.brokers),

@@ -160,3 +160,20 @@ def test_what_a_reassignment_moves_goes_back_when_that_is_over() -> None:
     drain.moved_by_others = {}
     drain.finish()
     assert cluster.replicas("t") == BEFORE
+
+
+def test_what_a_controller_that_was_elected_says_meanwhile_is_not_kept() -> None:
+    cluster = Cluster({"t": [(1, 2), (1, 3)]})
+    drain = Drain(cluster, 1)
+    drain.finish()
+    drain.change(desiredState="Undone")
+    drain.finish()
+    said = drain.message
+    cluster.is_complete = False
+    drain.settle()
+    assert drain.truth()["Ready"] == "False/ClusterLoading"
+    cluster.is_complete = True
+    drain.settle()
+    assert drain.truth()["Ready"] == "True/DrainUndone"
+    assert drain.message.startswith("what was moved is back")
+    assert said.startswith("what was moved is back")
