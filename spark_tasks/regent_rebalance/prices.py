@@ -55,7 +55,7 @@ class _Climb(NamedTuple):
 
 
 _ROUGH = (_Climb(2_000, 0.1, 0.01, 150), _Climb(8_000, 0.01, 1e-3, 100))
-_FINE = _Climb(60_000, 1e-3, 2e-4, 60)
+_FINE = _Climb(60_000, 1e-3, 5e-5, 120)
 """Of all rows, and of those that may move at the prices of the others."""
 
 _SHARPER = 0.5
