@@ -27,6 +27,7 @@ class Rows(NamedTuple):
         factor: Replicas that each row is to have.
         amount: Row and quantity.
         cost: What a new replica costs.
+        toll: Row and slot: what that replica pays for staying, besides prices.
     """
 
     row: Ints
@@ -38,6 +39,7 @@ class Rows(NamedTuple):
     factor: Ints
     amount: Floats
     cost: Floats
+    toll: Floats
 
     def some(self, places: Ints) -> Rows:
         """Some of the rows."""
@@ -51,6 +53,7 @@ class Rows(NamedTuple):
             self.factor[places],
             self.amount[places],
             self.cost[places],
+            self.toll[places],
         )
 
 
@@ -76,6 +79,7 @@ def rows_of(case: Case, cost: Floats) -> Rows:
         factor=case.factor,
         amount=case.replica_loads,
         cost=cost,
+        toll=np.zeros(home.shape),
     )
 
 
@@ -117,7 +121,7 @@ def stays(
         b = rows.home[row, s]
         if b < 0:
             continue
-        more = -moved
+        more = rows.toll[row, s] - moved
         for k in range(extra.shape[1]):
             more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
         i = count

@@ -7,7 +7,8 @@ where it is cheapest, and its own cost. So each partition chooses on its own how
 replicas stay, within racks' limits; each broker pays for its limits. (With one floor for all, a
 replica would seem to relieve at once a broker that lacks replicas and one that lacks bytes.) Every
 such step allows more than plans may do: whatever the prices are, no plan costs less (Lagrangian
-relaxation). What leaders alone bring is left out, as leaders change freely.
+relaxation). What leaders alone bring is left out, as leaders change freely. Where a broker has too
+many of a topic, these pay a toll for staying (``tolls.py``).
 
 Good prices are found on a sample of partitions: kinks are made smooth, and Newton's method climbs
 what is left; then kinks are made sharper, and it climbs on. That is done twice: the prices of a
@@ -29,6 +30,7 @@ from regent_rebalance.jit import compiled
 from regent_rebalance.newton import Step, find_step
 from regent_rebalance.ragged import Ints, ints
 from regent_rebalance.smooth_bound import Slopes, Targets, slope_along, smooth_bound
+from regent_rebalance.tolls import find_tolls
 
 _EVEN = 0.5
 """How often the smallest partitions are drawn, by how often those of the mean size are."""
@@ -53,7 +55,7 @@ class _Climb(NamedTuple):
 
 
 _ROUGH = (_Climb(2_000, 0.1, 0.01, 150), _Climb(8_000, 0.01, 1e-3, 100))
-_FINE = _Climb(60_000, 1e-3, 2e-4, 60)
+_FINE = _Climb(60_000, 1e-3, 5e-5, 120)
 """Of all rows, and of those that may move at the prices of the others."""
 
 _SHARPER = 0.5
@@ -119,7 +121,8 @@ def find_prices(case: Case, cost: Floats, shuffle: Ints) -> Prices:
     everything = rows_of(case, cost)
     for way in _ROUGH:
         prices = _climbed(case, _drawn(everything, shuffle, way.rows), prices, way)
-    undecided = _undecided(case, everything, prices)
+    tolls = find_tolls(case, everything, group, prices.floor, prices.extra)
+    undecided = _undecided(case, everything._replace(toll=tolls.each), prices)
     return _climbed(case, _drawn(undecided, shuffle[undecided.row], _FINE.rows), prices, _FINE)
 
 
@@ -147,7 +150,7 @@ def _undecided(case: Case, rows: Rows, prices: Prices) -> Rows:
     Where racks and the number of replicas leave no choice each replica is decided for by itself.
     """
     saved = prices.saved(case)
-    may_move = (rows.home >= 0) & (saved > _CLEARLY_STAYS * rows.cost[:, None])
+    may_move = (rows.home >= 0) & (saved + rows.toll > _CLEARLY_STAYS * rows.cost[:, None])
     stays = rows.free[:, None] & (rows.home >= 0) & ~may_move
     left = np.flatnonzero(~rows.free | may_move.any(axis=1) | (rows.factor > stays.sum(axis=1)))
     home = np.where(stays, -1, rows.home)
@@ -279,8 +282,11 @@ def dual_cost(case: Case, cost: Floats, prices: Prices) -> float:
     upper = np.minimum(case.most[:, :kinds], case.capacity[:, :kinds])
     brokers = -price * np.where(price < 0, case.least[:, :kinds], upper)
     rows = rows_of(case, cost)
+    tolls = find_tolls(case, rows, prices.group, prices.floor, prices.extra)
+    rows = rows._replace(toll=tolls.each)
     value, size = cheapest(rows, prices.group, prices.floor, prices.extra, *scratch(rows))
-    return float(math.fsum(brokers.flat) + value - _SAFE * (np.abs(brokers).sum() + size))
+    paid = np.append(brokers, -tolls.back)
+    return float(math.fsum(paid) + value - _SAFE * (np.abs(paid).sum() + size))
 
 
 @compiled

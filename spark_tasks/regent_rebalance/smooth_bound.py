@@ -227,7 +227,7 @@ def find_rival(
         b = rows.home[row, s]
         if b < 0 or s == slot or rows.rack[row, s] != rows.rack[row, slot]:
             continue
-        more = -moved
+        more = rows.toll[row, s] - moved
         for k in range(extra.shape[1]):
             more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
         if more < least:

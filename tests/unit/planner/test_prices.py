@@ -7,15 +7,18 @@ import pytest
 
 from regent_rebalance.case import Case, Floats
 from regent_rebalance.dual_rows import Rows, rows_of, scratch
-from regent_rebalance.goals import ALL_GOALS, Goals
+from regent_rebalance.goals import ALL_GOALS, REPLICA_DISTRIBUTION, TOPIC_DISTRIBUTION, Goals
 from regent_rebalance.newton import Step, find_step
+from regent_rebalance.planner import make_plan
 from regent_rebalance.prices import Prices, dual_cost, find_prices
 from regent_rebalance.problem import problem_of
 from regent_rebalance.quantities import quantities_of
 from regent_rebalance.ragged import Ints
 from regent_rebalance.replicas import shuffled
 from regent_rebalance.smooth_bound import Slopes, Targets, slope_along, smooth_bound
+from regent_rebalance.tolls import find_tolls
 from regent_rebalance.weighted import case_of
+from tests.unit.planner.clusters import cluster
 from tests.unit.planner.test_weighted import uneven
 
 SHAPE = BROKERS, GROUPS, KINDS = 9, 3, 3
@@ -103,6 +106,48 @@ def test_the_smooth_bound_is_below_the_bound_and_comes_close(*, crowded: bool) -
         prices = Prices(bound.group, floor / bound.unit, extra / bound.unit)
         exact = dual_cost(case, case.cost, prices)
         assert 0 <= exact - bound.at(floor, extra)[0] + 1e-3 <= near
+
+
+def test_what_a_broker_has_too_much_of_a_topic_is_in_the_bound() -> None:
+    """All brokers have five replicas, but the first has five of topic t0, and three are allowed."""
+    lists = [[1]] * 5 + [[2], [3], [4]] * 4 + [[broker] for broker in (2, 3, 4, 5, 6, 7)]
+    lists += [[broker] for broker in range(2, 8) for _ in range(4)]
+    half = (len(lists) + 1) // 2
+    lists = lists[:5] + lists[-(half - 5) :] + lists[5 : len(lists) - (half - 5)]
+    plan = make_plan(
+        cluster(list("abcdefg"), lists),
+        Goals(names=(REPLICA_DISTRIBUTION, TOPIC_DISTRIBUTION), topic_balance=1.0),
+    )
+    assert plan.summary.goals_met
+    assert 0 < plan.summary.bounds.dual == plan.summary.moves
+
+
+def test_a_toll_lets_as_many_stay_as_may() -> None:
+    case = uneven_case(200, crowded=False)
+    case = case._replace(topic_most=case.topic_most // 3)
+    rows, (floor, extra) = rows_of(case, case.cost), some_prices(6)
+    unit, group = case.replica_loads.mean(axis=0), np.arange(BROKERS) % GROUPS
+    floor, extra = floor / unit, extra / unit
+    tolls = find_tolls(case, rows, group, floor, extra)
+    target = (case.replica_loads @ floor.T).min(axis=1)
+    stay = ((floor[group] + extra)[case.home] * case.replica_loads[:, None, :]).sum(axis=2)
+    loss = case.cost[:, None] + target[:, None] - stay
+    choosy = 0
+    for topic, most in enumerate(case.topic_most.tolist()):
+        for broker in range(BROKERS):
+            here = (case.topic[:, None] == topic) & (case.home == broker)
+            toll = np.unique(tolls.each[here])
+            assert len(toll) <= 1
+            if here.sum() <= most:
+                assert not toll.any()
+                continue
+            # Those that lose more than the toll by leaving stay; the grain may leave one undecided.
+            would = (loss[here] > toll[0] + 1e-5).sum()
+            assert would <= most
+            choosy += int(toll[0] > 0)
+            assert toll[0] == 0 or (loss[here] > toll[0] - 1e-5).sum() > most
+    assert choosy > 0
+    assert tolls.back.sum() > 0
 
 
 @pytest.mark.parametrize("damping", [0.0, 0.3])

@@ -191,6 +191,26 @@ def test_planning_after_executing_gives_the_empty_plan(data: st.DataObject) -> N
     assert (len(again.changes), again.summary.goals_met) == (0, True)
 
 
+def of_topics(snapshot: Snapshot, problem: Problem, lists: list[tuple[int, ...]]) -> Ints:
+    """Replicas of each topic on each broker that may keep replicas."""
+    count = np.zeros((len(snapshot.topics), problem.brokers), dtype=np.int64)
+    for p, brokers in enumerate(lists):
+        count[snapshot.topic[p], list(brokers)] += 1
+    return np.asarray(count[:, problem.keeps])
+
+
+def allowed_of_topics(
+    snapshot: Snapshot, goals: Goals, problem: Problem, lists: list[tuple[int, ...]]
+) -> Ints:
+    """As many as a topic's limit allows on a broker, or as these lists have on the fullest one."""
+    most: Ints = of_topics(snapshot, problem, lists).max(axis=1, initial=0)
+    for topic in range(len(most)):
+        total = sum(len(lists[p]) for p in np.flatnonzero(snapshot.topic == topic))
+        limit = topic_limits(total, int(problem.keeps.sum()), goals.topic_balance)[1]
+        most[topic] = max(most[topic], limit if goals.has(TOPIC_DISTRIBUTION) else total)
+    return most[:, None]
+
+
 @searched
 @given(st.data())
 def test_no_bound_exceeds_the_best_plan(data: st.DataObject) -> None:
@@ -209,7 +229,8 @@ def test_no_bound_exceeds_the_best_plan(data: st.DataObject) -> None:
         return total
 
     ends = after.offsets.tolist()
-    reached = loads([tuple(after.replicas[a:b].tolist()) for a, b in itertools.pairwise(ends)])
+    placed = [tuple(after.replicas[a:b].tolist()) for a, b in itertools.pairwise(ends)]
+    reached, most_of_topics = loads(placed), allowed_of_topics(snapshot, goals, problem, placed)
     least = np.minimum(np.array([q.least for q in borne]).T, reached)
     most = np.array([np.minimum(q.most, q.capacity) for q in borne]).T
     most = np.maximum(most, reached)
@@ -220,7 +241,11 @@ def test_no_bound_exceeds_the_best_plan(data: st.DataObject) -> None:
         for row, (_, brokers) in enumerate(choice):
             lists[problem.movable[row]] = brokers
         total = loads(lists)
-        if (total >= least).all() and (total <= most).all():
+        if (
+            (total >= least).all()
+            and (total <= most).all()
+            and (of_topics(snapshot, problem, lists) <= most_of_topics).all()
+        ):
             new = [n for n, _ in choice]
             costs.append(
                 (sum(new), sum(n * int(s) for n, s in zip(new, problem.size, strict=True)))
