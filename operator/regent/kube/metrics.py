@@ -94,7 +94,8 @@ class ServingState(NamedTuple):
         is_serving: Whether it serves custom resources: as the elected one, or by the Lease.
         queued: Resources that wait to be reconciled.
         oldest_s: How long the first of them has waited.
-        stalled_s: Seconds since a reconciliation ended while there was something to do.
+        stalled_s: Seconds since a reconciliation, or a step of one, ended while there was something
+            to do.
     """
 
     has_session: bool = False
@@ -127,7 +128,7 @@ _GAUGES: Final[Mapping[str, tuple[str, Callable[[ServingState], float]]]] = {
         lambda state: state.oldest_s,
     ),
     "regent_work_queue_stalled_seconds": (
-        "Seconds since a reconciliation ended while there was something to do.",
+        "Seconds since a reconciliation, or a step of one, ended while there was something to do.",
         lambda state: state.stalled_s,
     ),
 }

@@ -52,7 +52,7 @@ class ApiServer:
     async def handle(self, request: web.Request) -> web.Response:
         self.requests += 1
         assert request.path == "/openapi/v3/apis/kafka.regent.dev/v1alpha1"
-        return web.json_response(self.schemas, status=self.status)
+        return web.json_response({"openapi": "3.0.0", **self.schemas}, status=self.status)
 
 
 @pytest.fixture

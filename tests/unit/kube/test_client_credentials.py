@@ -1,0 +1,221 @@
+"""The API client: addresses, tokens and certificates."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from pathlib import Path
+
+import kopf
+import pytest
+import trustme
+
+from regent.kube.client import CREDENTIALS_MAX_AGE_S, KubeClient
+from regent.kube.errors import (
+    KubeApiError,
+    KubeLoginError,
+    KubeUnavailableError,
+)
+from tests.unit.kube.small_server import (
+    Credentials,
+    Server,
+    serving,
+    with_authority,
+)
+
+
+async def test_a_renewed_token_is_read_once_for_all(
+    client: KubeClient, server: Server, credentials: Credentials
+) -> None:
+    await client.get("/a")
+    server.valid_token = credentials.token = "two"
+    await asyncio.gather(*(client.get("/a") for _ in range(20)))
+    assert credentials.reads == 2
+
+
+async def test_a_token_that_stays_invalid_is_an_error(client: KubeClient, server: Server) -> None:
+    server.valid_token = "other"
+    with pytest.raises(KubeApiError, match="who are you") as caught:
+        await client.get("/a")
+    assert caught.value.status == 401
+
+
+async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
+    authority = tmp_path / "ca.crt"
+    authority.write_text("not a certificate")
+
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server="https://127.0.0.1:1", ca_path=str(authority))
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=r"certificates .* for https://127\.0\.0\.1:1"):
+            await client.get("/a")
+
+
+async def test_credentials_are_read_again_after_a_while(
+    client: KubeClient, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await client.get("/a")
+    await client.get("/a")
+    assert credentials.reads == 1
+    monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+    await client.get("/a")
+    assert credentials.reads == 2
+    assert CREDENTIALS_MAX_AGE_S > 0
+
+
+async def test_an_authority_that_was_replaced_in_place_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kubelet replaces ``ca.crt`` when the cluster's certificate authority is rotated."""
+    authority = tmp_path / "ca.crt"
+    before, after = trustme.CA(), trustme.CA()
+    before.cert_pem.write_to_path(authority)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    after.issue_cert("127.0.0.1").configure_cert(context)
+    async with (
+        serving(Server(), context) as url,
+        KubeClient(
+            max_connections=1,
+            request_timeout_s=60,
+            credentials=lambda: with_authority(url, authority),
+        ) as client,
+    ):
+        with pytest.raises(KubeUnavailableError, match="certificate verify failed"):
+            await client.get("/a")
+        after.cert_pem.write_to_path(authority)
+        monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+        assert await client.get("/a") == {"kind": "Thing"}
+
+
+async def test_what_waits_when_the_server_is_another_one_is_carried_out(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """aiohttp cancels what waits for a connection of a session that ends, which ends the tasks that
+    wait for an answer."""
+    successor = Server()
+    async with serving(successor) as successor.url:
+        addresses = [server.url, successor.url]
+
+        async def credentials() -> kopf.ConnectionInfo:
+            return kopf.ConnectionInfo(server=addresses[0], token="one")
+
+        server.gate.clear()
+        async with KubeClient(
+            max_connections=1, request_timeout_s=60, credentials=credentials
+        ) as client:
+            waiting = [asyncio.create_task(client.get(f"/{i}")) for i in range(3)]
+            await server.asked.wait()
+            del addresses[0]
+            monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+            await client.get("/after")
+            server.gate.set()
+            assert await asyncio.gather(*waiting) == 3 * [{"kind": "Thing"}]
+        assert [url for _, url, _, _ in server.requests] == ["/0", "/1", "/2"]
+        assert [url for _, url, _, _ in successor.requests] == ["/after"]
+
+
+async def test_certificates_that_become_unusable_are_named_by_every_request(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    authority = tmp_path / "ca.crt"
+    trustme.CA().cert_pem.write_to_path(authority)
+    async with KubeClient(
+        max_connections=1,
+        request_timeout_s=60,
+        credentials=lambda: with_authority(server.url, authority),
+    ) as client:
+        await client.get("/a")
+        monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
+        authority.write_text("half a certif")
+        for _ in range(2):
+            with pytest.raises(KubeLoginError, match="certificates"):
+                await client.get("/a")
+        trustme.CA().cert_pem.write_to_path(authority)
+        await client.get("/a")
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "https://api..svc:6443",
+        f"https://{64 * 'a'}.svc",
+        "https://[::1",
+        "https://api:port",
+        "https://api:99999",
+        "//api",
+        "api:6443",
+        "unix:///run/api",
+        "",
+    ],
+)
+async def test_what_is_no_address_of_an_api_server_is_named(address: str) -> None:
+    """Not by what aiohttp or a codec raises: that would count as a defect."""
+
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=address, token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=f"'{re.escape(address)}' is no address"):
+            await client.get("/a")
+
+
+async def test_a_password_in_an_address_is_not_shown() -> None:
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server="https://me:secret@api", token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=r"^(?!.*secret).*has a user in it"):
+            await client.get("/a")
+
+
+@pytest.mark.parametrize(
+    ("token", "user"), [("to\nken", None), (None, "a:b")], ids=["token", "user"]
+)
+async def test_credentials_that_no_request_can_carry_are_named(
+    server: Server, token: str | None, user: str | None
+) -> None:
+    async def credentials() -> kopf.ConnectionInfo:
+        return kopf.ConnectionInfo(server=server.url, token=token, username=user, password=user)
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials
+    ) as client:
+        with pytest.raises(KubeLoginError, match=f"credentials for {server.url} cannot be used"):
+            await client.get("/a")
+    assert not server.requests
+
+
+async def test_credentials_that_do_not_come_hold_nobody_up_for_longer_than_an_answer(
+    server: Server,
+) -> None:
+    """As with a plugin that kubeconfig names, and that waits for a network."""
+    readings, over, given = 0, asyncio.Event(), asyncio.Event()
+
+    async def credentials() -> kopf.ConnectionInfo:
+        nonlocal readings
+        readings += 1
+        await over.wait()
+        given.set()
+        return kopf.ConnectionInfo(server=server.url, token="one")
+
+    async with KubeClient(
+        max_connections=1, request_timeout_s=0.2, credentials=credentials
+    ) as client:
+        began_at = asyncio.get_running_loop().time()
+        asked = [client.get("/a") for _ in range(50)]
+        for outcome in await asyncio.gather(*asked, return_exceptions=True):
+            assert isinstance(outcome, KubeLoginError)
+            assert "were not read within 0.2 s" in str(outcome)
+        assert asyncio.get_running_loop().time() - began_at < 5
+        over.set()
+        await given.wait()
+        await client.get("/a")
+        assert readings == 1

@@ -1,0 +1,122 @@
+"""Lists, page by page."""
+
+from __future__ import annotations
+
+import pytest
+from aiohttp import web
+
+from regent.kube.client import KubeClient
+from regent.kube.errors import (
+    KubeApiError,
+    KubeNotFoundError,
+    KubeUnavailableError,
+)
+from regent.kube.listing import list_namespace, list_objects
+from regent.kube.rights import NEEDED
+from regent.kube.settings import KubeSettings
+from regent.resources.kind import ALL_NAMESPACES
+from tests.unit.kube.small_server import (
+    GRANTED,
+    LIST,
+    OLD,
+    TOPIC,
+    Server,
+)
+
+
+async def test_lists_come_in_pages_and_from_every_namespace(
+    client: KubeClient, server: Server
+) -> None:
+    def page(name: str, version: str, token: str = "") -> web.Response:
+        metadata = {"resourceVersion": version, "continue": token}
+        return web.json_response({**LIST, "metadata": metadata, "items": [{"name": name}]})
+
+    granted = [web.json_response(GRANTED) for _ in NEEDED]
+    again = [web.json_response(GRANTED) for _ in NEEDED]
+    lists = [page("a", "30", "more"), page("b", "30")]
+    server.answers = [*granted, *lists, *again, page("c", "7")]
+    settings = KubeSettings(namespaces=("x", "y"), page_size=1)
+    listing = await list_objects(client, TOPIC, settings)
+    assert [body["name"] for body in listing.bodies] == ["a", "b", "c"]
+    assert listing.version == "7"
+    assert listing.readable == ("x", "y")
+    prefix = "/apis/kafka.regent.dev/v1alpha1/namespaces"
+    assert [path for method, path, _, _ in server.requests if method == "GET"] == [
+        f"{prefix}/x/kafkatopics?limit=1",
+        f"{prefix}/x/kafkatopics?limit=1&continue=more",
+        f"{prefix}/y/kafkatopics?limit=1",
+    ]
+
+
+async def test_listing_without_the_definition_says_what_is_missing(
+    client: KubeClient, server: Server
+) -> None:
+    server.answers = [web.Response(status=404, text="404 page not found\n")]
+    with pytest.raises(KubeNotFoundError) as raised:
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
+    assert "CustomResourceDefinition kafkatopics.kafka.regent.dev is not installed" in str(
+        raised.value
+    )
+    assert "regent crds | kubectl apply -f -" in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {},
+        {"kind": "KafkaTopicList", "items": []},
+        {"kind": "KafkaTopicList", "metadata": {"resourceVersion": "3"}},
+        {"status": "all is well", "metadata": None, "items": "none"},
+    ],
+)
+async def test_what_is_no_list_is_not_taken_for_an_empty_one(
+    client: KubeClient, server: Server, answer: dict[str, object]
+) -> None:
+    """Else `regent release` would release nothing and say that all is done."""
+    server.answers = [web.json_response(answer)]
+    with pytest.raises(
+        KubeUnavailableError, match=r"/kafkatopics: .* no (list of K|object of an A)"
+    ):
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
+
+
+async def test_an_empty_list_is_one(client: KubeClient, server: Server) -> None:
+    nothing: list[object] = []
+    for items in (nothing, None):
+        server.answers = [web.json_response({**LIST, "items": items})]
+        listed = await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
+        assert listed == ([], "3")
+
+
+async def test_a_list_whose_pages_do_not_go_on_ends(client: KubeClient, server: Server) -> None:
+    page = {**LIST, "metadata": {"resourceVersion": "3", "continue": "same"}, "items": []}
+    server.answers = [web.json_response(page) for _ in range(50)]
+    with pytest.raises(KubeUnavailableError, match="the same page"):
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
+
+
+async def test_a_list_that_expires_between_its_pages_is_made_anew(
+    client: KubeClient, server: Server
+) -> None:
+    """The API server forgets the version of a list after five minutes, or when it is compacted."""
+    first = {**LIST, "metadata": OLD, "items": [{"name": "a"}]}
+    again = {**LIST, "metadata": {"resourceVersion": "9"}, "items": [{"name": "b"}]}
+    expired = {"message": "the provided continue parameter is too old", "reason": "Expired"}
+    server.answers = [
+        web.json_response(first),
+        web.json_response(expired, status=410),
+        web.json_response(again),
+    ]
+    listed = await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=1)
+    assert listed == ([{"name": "b"}], "9")
+
+
+async def test_a_list_that_expires_again_and_again_fails(
+    client: KubeClient, server: Server
+) -> None:
+    for _ in range(50):
+        page = {**LIST, "metadata": OLD, "items": [{"name": "a"}]}
+        server.answers.append(web.json_response(page))
+        server.answers.append(web.json_response({"message": "too old"}, status=410))
+    with pytest.raises(KubeApiError, match="too old"):
+        await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=1)

@@ -1,0 +1,110 @@
+"""Somebody else changes what is written, refuses it, or is slow."""
+
+from __future__ import annotations
+
+import asyncio
+import copy
+import itertools
+from typing import Any
+
+import pytest
+
+from regent.kube.errors import (
+    KubeSchemaError,
+    KubeTooLargeError,
+)
+from regent.kube.settings import KubeSettings
+from regent.resources.kafka_topic import FINALIZER
+from tests.unit.kube.jumping_clock import elapse
+from tests.unit.kube.test_object_cache import body
+from tests.unit.kube.test_topic_reconciler import Bench
+
+
+def test_a_finalizer_that_somebody_takes_off_again_and_again_is_put_back_with_growing_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    bench = Bench(body(version="5"))
+
+    def strip() -> None:
+        if bench.stored["metadata"].get("finalizers"):
+            bench.store.change(finalizers=[])
+            bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=3_600, every_s=1.0, between=strip)
+    added = [patch for patch in bench.store.patches if "finalizers" in patch["metadata"]]
+    assert 60 <= len(added) <= 70
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert len([m for m in caplog.messages if "taken off again and again" in m]) == 1
+
+
+def test_a_finalizer_that_somebody_takes_off_once_in_a_while_is_back_at_once() -> None:
+    bench = Bench(body(version="5"))
+
+    def strip() -> None:
+        assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+        bench.store.change(finalizers=[])
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.reconcile(times=10, every_s=200.0, between=strip)
+
+
+def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever asks for progress ends the process otherwise, and with it the Kafka controller."""
+    bench = Bench(body(version="5", adoptionPolicy="Refuse"))
+    answer, ends = bench.store.request, list[float]()
+
+    async def answer_late(method: str, path: str, **options: Any) -> dict[str, Any]:
+        await elapse(29.0)
+        if method == "PATCH" and len(bench.store.patches) % 2 == 0:
+            bench.store.change()  # somebody else is quicker
+        return await answer(method, path, **options)
+
+    def step() -> None:
+        ends.append(asyncio.get_running_loop().time())
+
+    monkeypatch.setattr(bench.store, "request", answer_late)
+    bench.on_step = step
+    bench.reconcile()
+    assert ends[-1] - ends[0] > KubeSettings().stuck_after_s
+    assert max(later - earlier for earlier, later in itertools.pairwise(ends)) < 30
+
+
+def test_that_a_status_does_not_fit_beside_the_spec_is_said_by_an_event() -> None:
+    bench = Bench(body(version="5", config={"no.such.key": 1}))
+
+    def refuse() -> None:
+        raise KubeTooLargeError("etcdserver: request is too large", status=500)
+
+    bench.store.before_write = [refuse]
+    with pytest.raises(KubeTooLargeError):
+        bench.reconcile()
+    assert bench.events == [("Warning", "TooLarge")]
+
+
+def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:
+    bench = Bench(body(version="5"))
+
+    def strip(stored: dict[str, Any]) -> None:
+        stored["metadata"]["finalizers"] = []
+
+    bench.store.webhook = strip
+    with pytest.raises(KubeSchemaError, match=r"finalizer .* is not there.* admission webhook"):
+        bench.reconcile()
+    assert len(bench.store.patches) == 1
+    assert bench.port.commands == []
+    assert bench.events == [("Warning", "NotStoredAsWritten")]
+
+
+def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
+    bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
+
+    def blur(stored: dict[str, Any]) -> None:
+        stored["status"]["intendedTopicId"] = "***"
+
+    bench.store.webhook = blur
+    with pytest.raises(KubeSchemaError, match=r"status\.intendedTopicId .* admission webhook"):
+        bench.reconcile()
+    assert len(bench.store.patches) == 1
+    assert bench.port.commands == []
