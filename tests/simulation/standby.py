@@ -161,7 +161,7 @@ class SimulatedStandby:
 
     def _observe(self, event: Event) -> None:
         if isinstance(event, SessionState):
-            self._reader.session_changed()
+            self._reader.session_changed(is_new=event is SessionState.CONNECTED)
 
     def _note(self, _: WatchedEventType, path: str) -> None:
         """What happens while a take-over reads, it may have or not."""

@@ -107,13 +107,7 @@ async def elect(
     content = encode_controller(
         config.controller_id, await CurrentTime(), election_path=config.election_path
     )
-    take_over: list[Operation] = []
-    if holder is not None:
-        take_over.append(Delete(paths.CONTROLLER, holder.version))
-    if predecessors is not None:
-        take_over.extend(predecessors.places)
-        # It would outlive its controller, and a broker's controller would take it for a broker.
-        take_over.extend(await own_registration.deletion(_holder_id(holder, log)))
+    take_over = await _deposition(holder, predecessors, log)
     try:
         results = await Multi(
             [
@@ -141,6 +135,20 @@ async def elect(
         deposed=NO_CONTROLLER if deposed is None else deposed.controller_id,
     )
     return ControllerContext(_term(config, epoch, version, deposed))
+
+
+async def _deposition(
+    holder: ZNode | None, predecessors: Predecessors | None, log: ControllerLog
+) -> list[Operation]:
+    """What of the present holder goes in the transaction of the election."""
+    operations: list[Operation] = []
+    if holder is not None:
+        operations.append(Delete(paths.CONTROLLER, holder.version))
+    if predecessors is not None:
+        operations.extend(predecessors.places)
+        # It would outlive its controller, and a broker's controller would take it for a broker.
+        operations.extend(await own_registration.deletion(_holder_id(holder, log)))
+    return operations
 
 
 def _next_epoch(data: bytes, above: int, log: ControllerLog) -> int:
