@@ -46,7 +46,7 @@ def test_nothing_of_it_is_there_unless_asked_for(render: Render) -> None:
     assert settings(rendered).planner_exchange_port is None
     assert ("Service", "demo-regent-exchange") not in rendered
     (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
-    assert [port["name"] for port in container["ports"]] == ["http"]
+    assert "exchange" not in [port["name"] for port in container["ports"]]
 
 
 def test_drivers_reach_every_pod_by_one_name(render: Render) -> None:
@@ -87,6 +87,7 @@ def test_drivers_are_let_in(render: Render) -> None:
     policy: dict[str, Any] = {
         "networkPolicy__enabled": True,
         "networkPolicy__brokers__ports": [9092],
+        "warmStandby__enabled": False,
     }
     rendered = render(**SPARK, **policy)
     (rule,) = rendered["NetworkPolicy", "demo-regent"]["spec"]["ingress"]

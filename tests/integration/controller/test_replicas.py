@@ -274,5 +274,5 @@ def requests_of(process: RegentProcess, log_path: Path, *, since: int) -> dict[s
 
 
 def resignations(process: RegentProcess) -> list[dict[str, Any]]:
-    """What a Regent has logged about losing /controller to somebody else."""
-    return [e for e in process.log_entries() if e["message"] == "Controller moved, resigning"]
+    """What a Regent has logged about resigning, and why."""
+    return [entry for entry in process.log_entries() if entry["message"].endswith(", resigning")]
