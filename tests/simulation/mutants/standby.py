@@ -28,7 +28,11 @@ def what_is_dirty_not_read(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="the standby has", story="a take-over after a lost connection")
 def lost_connections_ignored(patch: pytest.MonkeyPatch) -> None:
     """The cache is held to be current whatever was lost."""
-    patch.setattr(StandbyReader, "session_changed", lambda _: None)
+
+    def ignore(_self: StandbyReader, *, is_new: bool) -> None:
+        pass
+
+    patch.setattr(StandbyReader, "session_changed", ignore)
 
 
 @defect(caught_by="assignments are|partitions|never born", story="growth after a take-over")
