@@ -8,10 +8,19 @@ from typing import Any
 
 from rich.console import Console
 
-from benchmarks.benchmark import REGENT, Benchmark, Options, Result, Table
+from benchmarks.benchmark import (
+    KAFKA,
+    KAFKA_VERSION,
+    REGENT,
+    Benchmark,
+    Options,
+    Result,
+    Table,
+)
 from benchmarks.errors import BenchmarkError
-from benchmarks.plan_one import KINDS
+from benchmarks.plan_one import GENERATE, KINDS
 from benchmarks.plan_shapes import SHAPES
+from benchmarks.plan_small import NOTES, measure_small, small_table
 
 _COLUMNS = (
     "shape",
@@ -27,6 +36,10 @@ _COLUMNS = (
     "replicas %",
     "leaders %",
 )
+_GENERATE_COLUMNS = (
+    "shape", "CPU s", "MiB", "moves", "of ours", "GB", "changed", "missed", "replicas %",
+    "leaders %",
+)  # fmt: skip
 _TITLES = {
     "counts": "Racks, replica counts, leader counts",
     "moves": "Disks, networks and topics, too; fewest moves",
@@ -41,6 +54,7 @@ _NOTES = (
     "bound: no plan that meets the goals of its table has fewer new replicas; gap: in bytes in the "
     "last table; missed: soft goals that are not met.",
     "changed: leaders; replicas %, leaders %: standard deviation by average, before > after.",
+    "of ours: moves by those of the second table; missed: of its goals.",
     "Speed against Cruise Control's: of the second table.",
 )
 
@@ -57,6 +71,12 @@ def _run(options: Options, console: Console) -> Result:
             figures = _plan(shape.name, kind, options.timeout_s)
             console.print(f"{kind}, {shape.name}: {figures['cpu_s']:.2f} s", markup=False)
             measured.append({**figures, "cruise_control_s": shape.cruise_control_s})
+    generated = []
+    for shape in shapes if KAFKA in options.sides else ():
+        generated.append(_plan(shape.name, GENERATE, options.timeout_s))
+        cpu_s = generated[-1]["cpu_s"]
+        console.print(f"{GENERATE}, {shape.name}: {cpu_s:.2f} s", markup=False)
+    small = measure_small(console, with_peer=bool(generated), timeout_s=options.timeout_s)
     compared = [f for f in measured if f["kind"] == "moves" and f["cruise_control_s"]]
     ratios = [figures["cruise_control_s"] / figures["cpu_s"] for figures in compared]
     return Result(
@@ -64,10 +84,35 @@ def _run(options: Options, console: Console) -> Result:
         tables=[
             Table(title, _COLUMNS, [_row(f) for f in measured if f["kind"] == kind])
             for kind, title in _TITLES.items()
-        ],
-        notes=_NOTES,
-        details={"shapes": measured},
+        ]
+        + [_generate_table(generated, measured)] * bool(generated)
+        + [small_table(small)],
+        notes=(*_NOTES, *NOTES),
+        details={"shapes": measured, "generate": generated, "small": small},
         speedup=math.exp(sum(map(math.log, ratios)) / len(ratios)),
+    )
+
+
+def _generate_table(generated: list[dict[str, Any]], measured: list[dict[str, Any]]) -> Table:
+    planned = {figures["shape"]: figures for figures in measured if figures["kind"] == "moves"}
+    return Table(
+        f"kafka-reassign-partitions --generate of Kafka {KAFKA_VERSION}, without its start",
+        _GENERATE_COLUMNS,
+        [
+            [
+                figures["shape"],
+                f"{figures['cpu_s']:.2f}",
+                f"{figures['peak_mib']:,}",
+                f"{figures['moves']:,}",
+                f"{figures['moves'] / max(1, planned[figures['shape']]['moves']):.1f}",
+                f"{figures['bytes'] / 1e9:,.0f}",
+                f"{figures['leader_changes']:,}",
+                str(len(figures["missed"])),
+                f"{100 * figures['replica_deviation']:.1f}",
+                f"{100 * figures['leader_deviation']:.1f}",
+            ]
+            for figures in generated
+        ],
     )
 
 

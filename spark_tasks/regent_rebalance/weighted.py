@@ -14,6 +14,7 @@ from regent_rebalance.bounds import Bounds
 from regent_rebalance.case import Case, Floats, State
 from regent_rebalance.errors import InfeasibleGoalsError
 from regent_rebalance.goals import TOPIC_DISTRIBUTION, Goals, topic_limits
+from regent_rebalance.integer_program import MAX_CHOICES, improve
 from regent_rebalance.kernel import refresh
 from regent_rebalance.placement import Placement
 from regent_rebalance.plan import Objective
@@ -31,6 +32,10 @@ _PULL = 0.05
 
 _HARD = 16.0
 """How much more a unit above a capacity weighs than one outside a soft limit."""
+
+
+_WORTHWHILE = 0.001
+"""A plan that costs so much more than its bound, as a share, may be improved."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +72,18 @@ def plan_weighted(
     case = case_of(snapshot, goals, problem, ordered)
     prices = find_prices(case, case.cost, shuffle)
     state = _searched(case, Priorities.of(goals, ordered), prices, shuffle)
+    state, proved = _improved(case, state, prices)
     placement = _placement(case, state)
     reached = within_reach(case, state)
     bound = partial(_bound, reached, shuffle)
+    least = max(proved, bound(case.cost, prices))
     if goals.bytes_share == 0.0:
-        moves, objective, copied = bound(np.ones(problem.partitions), prices), None, 0.0
+        moves, objective, copied = least, None, 0.0
     else:
         moves = bound(np.ones(problem.partitions), None)
-        moved = np.bincount(placement.partition, minlength=problem.partitions)
-        cost = math.fsum((moved * case.cost).tolist())
-        least = bound(case.cost, prices)
+        cost = _spent(case, state)
         objective = Objective(goals.bytes_share, round(cost, 6), round(least, 6))
-        copied = bound(_cost(1.0, problem), prices if goals.bytes_share == 1.0 else None)
+        copied = least if goals.bytes_share == 1.0 else bound(_cost(1.0, problem), None)
     return WeightedPlan(
         placement=placement,
         leading=ints(state.replicas[np.arange(len(state.leader)), np.maximum(state.leader, 0)]),
@@ -134,6 +139,28 @@ def _worth(case: Case, priorities: Priorities, state: State, missed: list[float]
     if needs_repair(case, start) or is_closer(missed, priorities.missed(case, start)):
         return state
     return start
+
+
+def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
+    """A state that costs less where the cluster is small, and what all at least cost, if proved.
+
+    Only where all goals are met: else a later search could come closer than this one, and plans
+    would follow each other.
+    """
+    if len(case.factor) * len(case.rack) > MAX_CHOICES or unsettled(case, state):
+        return state, 0.0
+    cost = _spent(case, state)
+    only_moves = bool((case.cost == 1.0).all())
+    optimal = 1.0 if only_moves else _WORTHWHILE * cost
+    if cost - max(0.0, dual_cost(case, case.cost, prices)) < optimal:
+        return state, 0.0
+    return improve(case, state)
+
+
+def _spent(case: Case, state: State) -> float:
+    """What the new replicas of a state cost."""
+    new = (state.replicas >= 0) & ~(state.replicas[:, :, None] == case.home[:, None, :]).any(axis=2)
+    return math.fsum((new.sum(axis=1) * case.cost).tolist())
 
 
 def _bound(case: Case, shuffle: Ints, cost: Floats, prices: Prices | None) -> float:

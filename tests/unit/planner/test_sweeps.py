@@ -19,7 +19,7 @@ from regent_rebalance.ragged import Bools, Ints
 from regent_rebalance.search import start_state
 from regent_rebalance.sweeps import find_worthwhile, sweep
 from regent_rebalance.weighted import case_of
-from tests.unit.planner.test_weighted import loaded_clusters, weighted_goals
+from tests.unit.planner.weighted_clusters import loaded_clusters, weighted_goals
 
 ROUNDING = 1e-6
 """What the two ways of counting may differ by."""
