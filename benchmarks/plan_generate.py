@@ -5,7 +5,6 @@ The tool asks brokers for the present assignment; here its own code is given one
 
 import resource
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +18,7 @@ from regent_rebalance.problem import Problem, problem_of
 from regent_rebalance.quantities import quantities_of
 from regent_rebalance.ragged import Ints, ints, offsets_of, owners
 from regent_rebalance.snapshot import Snapshot
-from sandbox.java import TUNED_FOR_THROUGHPUT, java_command, write_log_configuration
+from sandbox.java import TUNED_FOR_THROUGHPUT, compiled_program
 from sandbox.kafka_jars import kafka_jars
 
 _SOURCE = Path(__file__).parent / "java" / "GenerateAssignment.java"
@@ -70,20 +69,10 @@ def generate_assignment(
 
     Raises subprocess.CalledProcessError or subprocess.TimeoutExpired.
     """
-    jars = kafka_jars(version)
-    with tempfile.TemporaryDirectory() as folder:
-        quiet = Path(folder) / "log4j.properties"
-        write_log_configuration(quiet, level="ERROR", stream="err")
-        subprocess.run(["javac", "-cp", jars.class_path, "-d", folder, _SOURCE], check=True)
-        command = java_command(
-            jars,
-            _SOURCE.stem,
-            heap_mb=_HEAP_MB,
-            log_configuration=quiet,
-            options=TUNED_FOR_THROUGHPUT,
-        )
-        at = command.index("-cp") + 1
-        command[at] = f"{folder}:{command[at]}"
+    program = compiled_program(
+        kafka_jars(version), _SOURCE, heap_mb=_HEAP_MB, options=TUNED_FOR_THROUGHPUT
+    )
+    with program as command:
         printed = subprocess.run(
             command,
             input=_text(snapshot, goals),

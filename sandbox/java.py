@@ -4,7 +4,10 @@ The servers live for seconds and do little, so they get the serial collector, th
 tier only and a small heap. Benchmarks pass `TUNED_FOR_THROUGHPUT`.
 """
 
-from collections.abc import Iterable, Mapping
+import subprocess
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from sandbox.class_data import class_data_options
@@ -75,3 +78,37 @@ def java_command(
         main_class,
         *(str(argument) for argument in arguments),
     ]
+
+
+@contextmanager
+def compiled_program(
+    jars: KafkaJars,
+    source: Path,
+    arguments: Iterable[str | Path] = (),
+    *,
+    heap_mb: int,
+    log_level: str = "ERROR",
+    options: Iterable[str] = TUNED_FOR_QUICK_START,
+) -> Iterator[list[str]]:
+    """The command line of a program of one source file that uses the jars, as long as its classes
+    are there. It logs to standard error.
+
+    Raises subprocess.CalledProcessError if it cannot be compiled.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        log_configuration = Path(folder) / "log4j.properties"
+        write_log_configuration(log_configuration, level=log_level, stream="err")
+        subprocess.run(
+            ["javac", "-nowarn", "-cp", jars.class_path, "-d", folder, source], check=True
+        )
+        command = java_command(
+            jars,
+            source.stem,
+            arguments,
+            heap_mb=heap_mb,
+            log_configuration=log_configuration,
+            options=options,
+        )
+        at = command.index("-cp") + 1
+        command[at] = f"{folder}:{command[at]}"
+        yield command

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from sandbox.java import write_log_configuration
+from sandbox.java import compiled_program
 from sandbox.kafka_jars import kafka_jars
 
-_PROGRAM = "TopicConfigs"
-_SOURCE = Path(__file__).parent / f"{_PROGRAM}.java"
+_SOURCE = Path(__file__).parent / "TopicConfigs.java"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +59,8 @@ def verdicts(release: str, cases: Sequence[Case]) -> list[Verdict]:
 
 
 def _run(release: str, mode: str, given: str) -> str:
-    class_path = kafka_jars(release).class_path
-    with tempfile.TemporaryDirectory() as folder:
-        quiet = Path(folder) / "log4j.properties"
-        write_log_configuration(quiet, level="ERROR", stream="err")
-        subprocess.run(["javac", "-nowarn", "-cp", class_path, "-d", folder, _SOURCE], check=True)
-        command = ["java", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration={quiet.as_uri()}"]
+    program = compiled_program(kafka_jars(release), _SOURCE, [mode], heap_mb=1024)
+    with program as command:
         return subprocess.run(
-            [*command, "-cp", f"{folder}:{class_path}", _PROGRAM, mode],
-            input=given,
-            stdout=subprocess.PIPE,
-            check=True,
-            text=True,
+            command, input=given, stdout=subprocess.PIPE, check=True, text=True
         ).stdout

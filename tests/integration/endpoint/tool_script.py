@@ -5,13 +5,12 @@ from __future__ import annotations
 import base64
 import contextlib
 import subprocess
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from sandbox import KafkaTools
-from sandbox.java import java_command, write_log_configuration
+from sandbox.java import compiled_program
 from sandbox.kafka_jars import kafka_jars
 
 JAVA = Path(__file__).parents[2] / "java"
@@ -66,15 +65,10 @@ class ToolRunner:
 @contextlib.contextmanager
 def tool_runner(tools: KafkaTools) -> Iterator[ToolRunner]:
     """A process that runs tools."""
-    jars = kafka_jars(tools.version)
-    with tempfile.TemporaryDirectory() as directory:
-        classes, log_configuration = Path(directory), Path(directory) / "log4j.properties"
-        write_log_configuration(log_configuration, level="OFF", stream="err")
-        source = JAVA / "Tools.java"
-        subprocess.run(["javac", "-cp", jars.class_path, "-d", classes, source], check=True)
-        command = java_command(jars, "Tools", heap_mb=512, log_configuration=log_configuration)
-        at = command.index("-cp") + 1
-        command[at] = f"{classes}:{command[at]}"
+    program = compiled_program(
+        kafka_jars(tools.version), JAVA / "Tools.java", heap_mb=512, log_level="OFF"
+    )
+    with program as command:
         process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
