@@ -22,7 +22,8 @@ class Bounds:
     Attributes:
         mandatory: Replicas on dead or drained brokers, crowded in racks, or missing.
         fractional: What brokers have above their limits, or what they lack, whichever is more.
-        dual: By prices (``certificate.py``); at most what a plan needs, and mostly that.
+        dual: By prices (``certificate.py``); at most what a plan needs, and mostly that. Of small
+            clusters' weighted plans also what an integer program proves (``integer_program.py``).
         mandatory_bytes: The smallest replicas that could be those.
         cover_bytes: The smallest replicas with which each broker comes down to its limit.
         dual_bytes: By prices; 0 where bytes are not what plans are to save.
