@@ -155,6 +155,8 @@ def _why_released(request: TopicRequest) -> str | None:
         return "the rules do not let this namespace declare it"
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
+    if request.is_definition_going:
+        return "the CustomResourceDefinition of KafkaTopics is being deleted, and they with it"
     if management is ManagementPolicy.OBSERVE:
         return "managementPolicy is Observe"
     if policy is DeletionPolicy.RETAIN:
