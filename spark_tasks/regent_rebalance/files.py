@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
+from typing import Final
 
 from regent_rebalance import json_files
 from regent_rebalance.errors import InvalidInputError
@@ -10,6 +13,9 @@ from regent_rebalance.plan import Plan
 from regent_rebalance.snapshot import Snapshot
 
 _PARQUET = ".parquet"
+
+PIPE_MAX_BYTES: Final = 1 << 30
+"""Snapshots of several million replicas have less."""
 
 
 def load_snapshot(path: Path) -> Snapshot:
@@ -75,7 +81,19 @@ def save_batches(plan: Plan, folder: Path) -> list[Path]:
 
 
 def _read(path: Path) -> bytes:
+    """The contents of a file, or of a pipe up to a bound: neither a device nor who writes to a pipe
+    has to come to an end."""
     try:
-        return path.read_bytes()
+        with path.open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+                raise InvalidInputError(f"{path} is a device: give a file, or a pipe")
+            contents = file.read() if stat.S_ISREG(mode) else file.read(PIPE_MAX_BYTES + 1)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
+    if not stat.S_ISREG(mode) and len(contents) > PIPE_MAX_BYTES:
+        raise InvalidInputError(
+            f"{path} has more than {PIPE_MAX_BYTES:,} bytes: is it a snapshot that is written "
+            "there? A larger one has to be a file"
+        )
+    return contents

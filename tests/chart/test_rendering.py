@@ -342,6 +342,15 @@ def test_a_probe_can_be_left_out(render: Render, probe: str) -> None:
     assert probe not in container(**{probe: None})
 
 
+def test_regent_may_see_that_its_definition_is_deleted_and_no_other(render: Render) -> None:
+    (rule,) = (
+        rule
+        for rule in render()["ClusterRole", "kafka-demo-regent"]["rules"]
+        if rule["apiGroups"] == ["apiextensions.k8s.io"]
+    )
+    assert (rule["resourceNames"], rule["verbs"]) == (["kafkatopics.kafka.regent.dev"], ["get"])
+
+
 def test_writing_topics_is_not_given_to_everybody_who_may_edit(render: Render) -> None:
     def aggregated(**values: Any) -> set[str]:
         roles = (o for (kind, _), o in render(**values).items() if kind == "ClusterRole")

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import click
 
 from regent.cli.options import json_option, print_text
+from regent.files.small_files import UnusableFileError, require_end
 from regent.model.errors import ConfigurationError
 from regent.planning.snapshot import Snapshot
 from regent.planning.snapshot_reading import decode_snapshot
@@ -100,7 +101,10 @@ def _snapshot(file: Path) -> Snapshot:
             f"{file}: Parquet has no ISRs. Take the snapshot with regent snapshot -o FILE.json"
         )
     try:
+        require_end(file)
         content = file.read_bytes()
+    except UnusableFileError as error:
+        raise ConfigurationError(str(error)) from error
     except OSError as error:
         raise ConfigurationError(f"{file} cannot be read: {error.strerror}") from error
     return decode_snapshot(content, source=str(file))

@@ -33,6 +33,17 @@ def require_small(path: Path | str) -> None:
         raise _too_large(path)
 
 
+def require_end(path: Path | str) -> None:
+    """Hold a file of any size against a device, which may have no end.
+
+    Raises:
+        OSError: If it is one, or cannot be looked at.
+    """
+    mode = Path(path).stat().st_mode
+    if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
+        raise UnusableFileError(f"{path} is a device: give a file, or a pipe")
+
+
 def read_small(path: Path | str, *, pipe_timeout_s: float = _PIPE_TIMEOUT_S) -> bytes:
     """The contents of a regular file, of a pipe, as a shell's ``<(command)`` makes one, or of a
     device, such as ``/dev/null``.

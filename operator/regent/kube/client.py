@@ -268,9 +268,7 @@ class KubeClient:
             _check_address(info.server)
             transport = await asyncio.to_thread(_transport, info)
             if self._session is None or transport != self._transport:
-                connector = aiohttp.TCPConnector(
-                    limit=self._max_connections, ssl=_ssl_context(info)
-                )
+                connector = aiohttp.TCPConnector(limit=self._max_connections, ssl=ssl_context(info))
                 if self._session is not None:
                     self._retired.add(self._session)
                 http = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
@@ -386,7 +384,8 @@ def _content(path: str | bytes | os.PathLike[str] | os.PathLike[bytes] | None) -
         return None  # using it says what is wrong
 
 
-def _ssl_context(info: kopf.ConnectionInfo) -> ssl.SSLContext:
+def ssl_context(info: kopf.ConnectionInfo) -> ssl.SSLContext:
+    """What to verify the API server with, and to show it. Raises KubeLoginError if it is none."""
     try:
         return info.as_ssl_context()
     except (OSError, ValueError) as error:
@@ -406,11 +405,11 @@ def _error(answer: _Answer, what: str) -> KubeApiError:
         message,
         status=answer.status,
         reason=reason,
-        retry_after_s=_seconds(answer.retry_after),
+        retry_after_s=retry_after_s(answer.retry_after),
     )
 
 
-def _seconds(retry_after: str | None) -> float | None:
+def retry_after_s(retry_after: str | None) -> float | None:
     """The seconds that a server asks for, as far as they are waited for. The header may name a
     date; API servers do not."""
     if retry_after is None or not retry_after.isdecimal():

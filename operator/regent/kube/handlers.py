@@ -6,16 +6,18 @@ into the cache and the key into the queue; it does no work and cannot fail for w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final, cast
 
 import kopf
 
-from regent.kube.login import login
 from regent.resources.kind import GROUP, VERSION, ResourceKind
 
 Probe = Callable[[], Any]
 """A liveness probe: returns something for the curious, or raises to have the process restarted."""
+
+Login = Callable[[], Awaitable[kopf.AiohttpSession]]
+"""Reads credentials."""
 
 KOPF_FINALIZER: Final = f"{GROUP}/kopf"
 
@@ -56,16 +58,20 @@ class HandlerContext:
 
 
 def build_registry(
-    kinds: Iterable[ResourceKind], probes: Mapping[str, Probe]
+    kinds: Iterable[ResourceKind], probes: Mapping[str, Probe], login: Login
 ) -> kopf.OperatorRegistry:
-    """The registry with all handlers. Not the default one: importing must have no effects."""
+    """The registry with all handlers. Not the default one: importing must have no effects.
+
+    Args:
+        login: Called at the beginning, and whenever the API server does not know the credentials.
+    """
     registry = kopf.OperatorRegistry()
 
     for kind in kinds:
         _register_kind(registry, kind)
 
     @kopf.on.login(registry=registry, id="login", errors=kopf.ErrorsMode.TEMPORARY, backoff=5)
-    async def on_login(**_: Any) -> kopf.ConnectionInfo:
+    async def on_login(**_: Any) -> kopf.AiohttpSession:
         return await login()
 
     for name, probe in probes.items():

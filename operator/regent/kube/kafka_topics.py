@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
+    DeleteTopic,
     DescribeTopicConfigs,
     ReassignTopic,
     ResourceCommand,
@@ -59,6 +60,7 @@ class KafkaTopics:
         new_topic_id: Draws the id of a topic to be created.
         absence: Returns for how long this process has not been the controller.
         waiting: Those whose partitions wait until others have arrived.
+        is_definition_going: Returns whether the definition of KafkaTopics is being deleted.
     """
 
     index: TopicIndex
@@ -72,6 +74,7 @@ class KafkaTopics:
     now: Callable[[], datetime]
     jitter: Callable[[], float]
     new_topic_id: Callable[[], uuid.UUID]
+    is_definition_going: Callable[[], Awaitable[bool]]
     absence: Callable[[], Absence] = Absence
     waiting: dict[ObjectKey, None] = field(default_factory=dict)
 
@@ -110,6 +113,7 @@ class KafkaTopics:
             absence=self.absence(),
             name_rules=self.settings.topic_name_rules,
             moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
+            is_definition_going=memory.is_definition_going,
         )
         if request.config is None and request.created is not None and request.is_as_created:
             config = request.created.config
@@ -137,6 +141,11 @@ class KafkaTopics:
         events: list[PlannedEvent] = []
         if isinstance(request, UnreadableRequest):
             return events  # it has none
+        if any(isinstance(each, DeleteTopic) for each in commands):
+            # Asked now, once the deletion of the resource is known: an earlier answer says nothing.
+            memory.is_definition_going = await self.is_definition_going()
+            if memory.is_definition_going:
+                return events
         as_of = self.configs.clock
         until = request.monotonic_s + self.settings.accepted_settle_s
         with self.moving.sending(commands, request.view, until=until):

@@ -17,6 +17,7 @@ from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
 from regent.kube.cordon_keeper import CordonKeeper
 from regent.kube.definition import DefinitionCheck
+from regent.kube.definition_end import DefinitionEnd
 from regent.kube.drain_news import DrainNews, wanted_cordon
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.eviction.keeper import EvictionKeeper
@@ -115,6 +116,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         now=around.now,
         jitter=around.jitter,
         new_topic_id=uuid.uuid4,
+        is_definition_going=DefinitionEnd(around.client, KAFKA_TOPIC.kind).has_begun,
     )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:

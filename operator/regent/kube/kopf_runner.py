@@ -12,6 +12,7 @@ from typing import Any, Final
 import kopf
 
 from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
+from regent.kube.watch_session import WatchSessions
 from regent.resources.kind import ResourceKind
 
 # Without peering nobody asks for it. Left out, kopf makes one from the name of the process's user,
@@ -51,7 +52,7 @@ async def run_kopf(
     Raises:
         Exception: kopf could not go on: a right was taken away, the CRD is gone.
     """
-    kopf_stop = asyncio.Event()
+    kopf_stop, sessions = asyncio.Event(), WatchSessions()
 
     def stop(_: asyncio.Future[Any]) -> None:
         kopf_stop.set()
@@ -60,7 +61,7 @@ async def run_kopf(
     for future in watched:
         future.add_done_callback(stop)
     kopf_tasks = await kopf.spawn_tasks(
-        registry=build_registry(options.kinds, options.probes),
+        registry=build_registry(options.kinds, options.probes, sessions.login),
         settings=build_settings(),
         standalone=True,
         identity=_IDENTITY,
@@ -81,6 +82,7 @@ async def run_kopf(
         kopf_stop.set()
         for future in watched:
             future.remove_done_callback(stop)
+        await sessions.close()
 
 
 class _AnyTask(Collection["asyncio.Task[Any]"]):

@@ -128,7 +128,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         Raises as :meth:`write_status` does, KubeSchemaError if it was taken off again, and
         ValueError if the kind has no finalizer.
         """
-        finalizer = self._finalizer
+        finalizer = self._kind.finalizer
         result = await self._write(key, uid, lambda known: _addition(known, finalizer))
         known = self._cache.get(key)
         if result is WriteResult.WRITTEN and known is not None and known.uid == uid:
@@ -145,7 +145,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             KubeError: If the API server does not answer or refuses.
             ValueError: If the kind has no finalizer.
         """
-        finalizer = self._finalizer
+        finalizer = self._kind.finalizer
 
         def removal(known: CachedObject) -> _Decision:
             return _removal(known, finalizer)
@@ -172,12 +172,6 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             return WriteResult.GONE
         self.writes += 1
         return WriteResult.WRITTEN
-
-    @property
-    def _finalizer(self) -> str:
-        if self._kind.finalizer is None:
-            raise ValueError(f"{self._kind.kind.kind}s have no finalizer")
-        return self._kind.finalizer
 
     async def _write(
         self,

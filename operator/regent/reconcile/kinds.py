@@ -22,7 +22,8 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
         spec_fields: Names of the fields of its spec, ``status_fields`` of its status, also of those
             within others.
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
-        finalizer: What Regent puts on its objects; None: nothing keeps them.
+        finalizer: Regent's own. Not every kind is given it; from one that is being deleted it is
+            taken off.
         conditions: Types of the conditions in its status, in their order.
         subjects: What an object declares, by name: a topic, for instance. Several resources that
             declare the same have to know of each other.
@@ -34,7 +35,7 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     spec_fields: frozenset[str]
     status_fields: frozenset[str]
     parse: Callable[[Mapping[str, Any]], ResourceT]
-    finalizer: str | None
+    finalizer: str
     conditions: tuple[ConditionType, ...]
     subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
     claim: Callable[[Mapping[str, Any]], ClaimT | None]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 from datetime import datetime
 from typing import Protocol, TypeVar
 
+from regent.reconcile.departing import plan_departing
 from regent.reconcile.plan import Plan
 from regent.reconcile.verdicts import summary_verdicts, unknown_verdict, unreadable_assessment
 from regent.resources.base import ObjectMeta
@@ -46,7 +48,8 @@ def plan_of_unreadable(
         conditions: Those that only this kind has. Nothing is known of them.
     """
     if resource.metadata.is_being_deleted:
-        return Plan()
+        departing = plan_departing(resource, conditions, now=now)
+        return dataclasses.replace(departing, keeps_unread=_is_of_status(resource))
     assessment = unreadable_assessment(resource.field, resource.problem)
     unknown = (unknown_verdict(each, assessment.message) for each in conditions)
     return Plan(
@@ -55,5 +58,9 @@ def plan_of_unreadable(
             generation=resource.metadata.generation,
             now=now,
         ),
-        keeps_unread=resource.field.startswith("status."),
+        keeps_unread=_is_of_status(resource),
     )
+
+
+def _is_of_status(resource: UnreadableResource[StatusT]) -> bool:
+    return resource.field.startswith("status.")

@@ -193,6 +193,11 @@ class ConditionReason(enum.StrEnum):
         "BrokerDefaultsUnknown",
         "No broker has said yet what new topics have that do not say it.",
     )
+    BEING_DELETED = (
+        "BeingDeleted",
+        "The resource is being deleted: Regent does nothing for it any more, and somebody else's "
+        "finalizer keeps it.",
+    )
     UNKNOWN = "Unknown", "The state in the cluster is not known at the moment."
 
     # Health

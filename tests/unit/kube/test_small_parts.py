@@ -37,6 +37,7 @@ from regent.kube.reconciler import Reconciled
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import ConfigVersion, TopicConfigs, config_version
 from regent.kube.topic_memory import TopicMemory
+from regent.kube.watch_session import WatchSessions
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
@@ -423,5 +424,7 @@ class TestHandlers:
         assert copy.copy(context) is context
 
     def test_registries_do_not_touch_the_default_one(self) -> None:
-        registry = build_registry([KafkaTopic.kind], {"one": lambda: 1, "two": lambda: 2})
+        registry = build_registry(
+            [KafkaTopic.kind], {"one": lambda: 1, "two": lambda: 2}, WatchSessions().login
+        )
         assert registry is not kopf.get_default_registry()

@@ -85,6 +85,11 @@ class Bench:
         self.on_step: Callable[[], None] = lambda: None
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.configs = TopicConfigs()
+        self.definition_goes = False
+
+    async def is_definition_going(self) -> bool:
+        assert "deletionTimestamp" in self.stored["metadata"], "nobody else has to ask"
+        return self.definition_goes
 
     def reconcile(
         self,
@@ -131,6 +136,7 @@ class Bench:
                 now=now,
                 jitter=lambda: 1.0,
                 new_topic_id=lambda: DRAWN,
+                is_definition_going=self.is_definition_going,
             ),
         )
         tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
@@ -451,3 +457,13 @@ def test_why_an_admission_policy_refuses_a_finalizer_is_said(status: int) -> Non
     with pytest.raises(KubeApiError, match="team is missing"):
         bench.reconcile()
     assert bench.port.commands == []
+
+
+def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> None:
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+    bench.definition_goes = True
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicRetained")]

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from regent_rebalance import files
 from regent_rebalance.describe import described
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot
@@ -279,3 +284,36 @@ def test_a_damaged_page_is_refused_whatever_it_would_say(tmp_path: Path) -> None
         file.write_bytes(damaged)
         with pytest.raises(InvalidInputError, match=r"snapshot\.parquet is no intact Parquet file"):
             load_snapshot(file)
+
+
+@pytest.mark.parametrize("load", [load_snapshot, load_plan])
+def test_a_device_has_no_end_and_is_not_read(load: Callable[[Path], object]) -> None:
+    with pytest.raises(InvalidInputError, match="/dev/zero is a device"):
+        load(Path("/dev/zero"))
+
+
+def piped(path: Path, content: bytes) -> Snapshot:
+    """What is read of a pipe into which somebody writes this."""
+    os.mkfifo(path)
+    writing = threading.Thread(target=_write, args=(path, content))
+    writing.start()
+    try:
+        return load_snapshot(path)
+    finally:
+        writing.join()
+
+
+def _write(path: Path, content: bytes) -> None:
+    with contextlib.suppress(BrokenPipeError):
+        path.write_bytes(content)
+
+
+def test_of_a_pipe_no_more_is_read_than_a_snapshot_can_have(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    snapshot = cluster(["a", "b"], [[1, 2]])
+    content = encode_snapshot(snapshot)
+    monkeypatch.setattr(files, "PIPE_MAX_BYTES", len(content))
+    assert encode_snapshot(piped(tmp_path / "enough", content)) == content
+    with pytest.raises(InvalidInputError, match=f"has more than {len(content):,} bytes"):
+        piped(tmp_path / "more", content + b" " * 100_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 from typing import Any
 
@@ -70,6 +71,13 @@ def _released(plan: TopicPlan, event: str) -> bool:
         and plan.commands == ()
         and [e.reason for e in plan.events] == [event]
     )
+
+
+def test_a_topic_stays_if_the_definition_of_its_resource_is_deleted() -> None:
+    gone = dataclasses.replace(deleted(deletionPolicy="Delete"), is_definition_going=True)
+    assert _released(plan_topic(gone), "TopicRetained")
+    begun = dataclasses.replace(deleted(view(topic(deleting=True))), is_definition_going=True)
+    assert _released(plan_topic(begun), "TopicDeletionContinues")
 
 
 def test_the_topic_is_deleted_first() -> None:

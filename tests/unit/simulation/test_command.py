@@ -139,6 +139,8 @@ def test_a_snapshot_that_is_none(simulate: Command, tmp_path: Path) -> None:
     missing = CliRunner().invoke(main, ["simulate", str(tmp_path / "none.json"), "--kill", "1"])
     assert missing.exit_code == 1
     assert "none.json cannot be read: No such file or directory" in missing.output
+    device = CliRunner().invoke(main, ["simulate", "/dev/zero", "--kill", "1"])
+    assert "/dev/zero is a device" in device.output
     parquet = CliRunner().invoke(main, ["simulate", str(tmp_path / "x.parquet"), "--kill", "1"])
     assert parquet.exit_code == 1
     assert "x.parquet: Parquet has no ISRs" in parquet.output

@@ -16,6 +16,7 @@ from regent.resources.broker_drain import (
 )
 from regent.resources.broker_drain_status import BrokerDrainStatus
 from regent.resources.conditions import ConditionType
+from regent.resources.kafka_topic import FINALIZER
 
 
 def _subjects(body: Mapping[str, Any]) -> tuple[str, ...]:
@@ -35,7 +36,7 @@ BROKER_DRAIN: Final[KindDescriptor[BrokerDrain | UnreadableDrain, DrainClaim]] =
     spec_fields=field_names(BrokerDrainSpec),
     status_fields=field_names(BrokerDrainStatus),
     parse=parse_broker_drain,
-    finalizer=None,
+    finalizer=FINALIZER,
     conditions=(
         ConditionType.READY,
         ConditionType.RECONCILING,

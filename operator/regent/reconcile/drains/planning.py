@@ -8,11 +8,12 @@ the replicas that each partition had, before they begin.
 
 from __future__ import annotations
 
+from regent.reconcile.departing import plan_departing
 from regent.reconcile.drains.claims import claim_before
 from regent.reconcile.drains.draining import keep_drained
 from regent.reconcile.drains.execution import in_present_order
 from regent.reconcile.drains.request import DrainRequest
-from regent.reconcile.drains.status import blind_status, status_in
+from regent.reconcile.drains.status import DOMAIN_CONDITIONS, blind_status, status_in
 from regent.reconcile.drains.undoing import undo
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
@@ -33,7 +34,8 @@ def plan_drain(request: DrainRequest) -> DrainPlan:
     """What has to be done for a BrokerDrain, given everything that is known now."""
     resource = request.resource
     if resource.metadata.is_being_deleted:
-        return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
+        # Nothing holds it: what is on its way arrives, nothing more is begun.
+        return plan_departing(resource, DOMAIN_CONDITIONS, now=request.now)
     if not request.view.may_act:
         return _outside_term(request)
     if not request.view.is_complete or request.view.cluster_id is None:

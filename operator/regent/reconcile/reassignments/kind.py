@@ -11,6 +11,7 @@ from regent.reconcile.reassignments.move_plan import PlanDocumentError, read_pla
 from regent.reconcile.reassignments.sources import topics_of
 from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
+from regent.resources.kafka_topic import FINALIZER
 from regent.resources.partition_reassignment import (
     PartitionReassignment,
     PartitionReassignmentSpec,
@@ -44,7 +45,7 @@ PARTITION_REASSIGNMENT: Final[
     spec_fields=field_names(PartitionReassignmentSpec),
     status_fields=field_names(PartitionReassignmentStatus),
     parse=parse_partition_reassignment,
-    finalizer=None,
+    finalizer=FINALIZER,
     conditions=(
         ConditionType.READY,
         ConditionType.RECONCILING,

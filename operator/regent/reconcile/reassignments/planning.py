@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding
+from regent.reconcile.departing import plan_departing
 from regent.reconcile.dispatch import dispatch
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.approval import approval_verdict
@@ -33,6 +34,7 @@ from regent.reconcile.reassignments.rebalancing import Rebalancing, rebalancing
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, statuses
 from regent.reconcile.reassignments.status import (
+    DOMAIN_CONDITIONS,
     blind_status,
     planned_verdict,
     problems_of,
@@ -79,7 +81,10 @@ def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     """What has to be done for a PartitionReassignment, given everything that is known now."""
     resource = request.resource
     if resource.metadata.is_being_deleted:
-        return Plan()  # nothing holds it: what is on its way arrives, nothing more is begun
+        # Nothing holds it: what is on its way arrives, nothing more is begun.
+        return plan_departing(
+            resource, DOMAIN_CONDITIONS, now=request.now, stays_true=is_finished(request)
+        )
     if is_finished(request) and not may_be_undone(request):
         return plan_finished(request)
     if not request.view.may_act:

@@ -10,6 +10,7 @@ from typing import Final
 
 from regent.controller.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
+from regent.reconcile.departing import plan_departing
 from regent.reconcile.dispatch import describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.claims import Claim
@@ -23,7 +24,7 @@ from regent.reconcile.topics.other_cluster import (
 from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import blind_status, observed_status
+from regent.reconcile.topics.status import DOMAIN_CONDITIONS, blind_status, observed_status
 from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
@@ -36,7 +37,7 @@ _WAY_OUT: Final = "to let the resource go and keep the topic, set deletionPolicy
 def plan_deletion(request: TopicRequest) -> TopicPlan:
     """What has to be done for a resource with a deletion timestamp."""
     if not request.resource.holds_finalizer:
-        return Plan()
+        return plan_departing(request.resource, DOMAIN_CONDITIONS, now=request.now)
     if not request.view.may_act and request.unanswered_s < request.grace_s:
         return Plan(requeue_after_s=request.grace_s - request.unanswered_s)
     if request.cluster is ClusterMatch.OTHER:
@@ -155,6 +156,8 @@ def _why_released(request: TopicRequest) -> str | None:
         return "the rules do not let this namespace declare it"
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
+    if request.is_definition_going:
+        return "the CustomResourceDefinition of KafkaTopics is being deleted, and they with it"
     if management is ManagementPolicy.OBSERVE:
         return "managementPolicy is Observe"
     if policy is DeletionPolicy.RETAIN:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
@@ -27,6 +27,8 @@ from regent.resources.kafka_topic_status import (
     Ownership,
     PartitionState,
 )
+
+DOMAIN_CONDITIONS: Final = (ConditionType.SYNCED, ConditionType.HEALTHY)
 
 
 def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
@@ -222,8 +224,7 @@ def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicSta
         previous,
         (
             *summary_verdicts(assessment),
-            unknown_verdict(ConditionType.SYNCED, assessment.message),
-            unknown_verdict(ConditionType.HEALTHY, assessment.message),
+            *(unknown_verdict(each, assessment.message) for each in DOMAIN_CONDITIONS),
         ),
         **_provenance(request),
         deletion_policy=effective_deletion_policy(request.resource, ownership),

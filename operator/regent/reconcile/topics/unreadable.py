@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
+from regent.reconcile.departing import plan_departing
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.plan import TopicPlan
+from regent.reconcile.topics.status import DOMAIN_CONDITIONS
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType
 from regent.resources.kafka_topic import UnreadableTopic
@@ -28,7 +30,7 @@ def plan_unreadable(resource: UnreadableTopic, *, now: datetime) -> TopicPlan:
     metadata, status = resource.metadata, resource.status
     if metadata.is_being_deleted and not resource.is_protected:
         if not resource.holds_finalizer:
-            return Plan()
+            return plan_departing(resource, DOMAIN_CONDITIONS, now=now)
         event = PlannedEvent(
             EventReason.TOPIC_RETAINED, f"the topic stays: {resource.field}: {resource.problem}"
         )

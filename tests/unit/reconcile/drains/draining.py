@@ -229,6 +229,7 @@ class Drain(Settling):
         self.moved_by_others: dict[TopicPartition, str] = {}
         self.after_s = 0.0
         self.deleted = False
+        self.finalizers: tuple[str, ...] = ()
         self.absence = Absence()
 
     @property
@@ -242,6 +243,7 @@ class Drain(Settling):
                     "uid": f"uid-{self.name}",
                     "generation": self.generation,
                     "creationTimestamp": "2026-05-01T10:00:00Z",
+                    "finalizers": self.finalizers,
                     **deletion,
                 },
                 "spec": self.spec,

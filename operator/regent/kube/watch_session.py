@@ -1,0 +1,114 @@
+"""The HTTP sessions of kopf's watch streams: kopf begins a watch that has ended again at once, and
+waits as long as a server says. Both are bounded here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from typing import Final
+
+import aiohttp
+import kopf
+
+from regent.kube.client import retry_after_s, ssl_context
+from regent.kube.login import login
+from regent.kube.work_queue import backoff_s
+
+logger = logging.getLogger(__name__)
+
+PAUSE_MAX_S: Final = 5.0
+"""Between the beginnings of two watches of the same objects, at most: the second one shows what has
+happened meanwhile."""
+
+_REPORTED_AFTER: Final = 5
+"""So many watches in a row ended as soon as they had begun: that is no restart of a server."""
+
+_WAIT_UNASKED_S: Final = 1.0
+
+
+class WatchPacing:
+    """An aiohttp middleware for watches and the lists before them.
+
+    - Watches of the same objects begin with growing pauses as long as they end at once, whoever
+      ends them: a proxy that knows no streams, an API server that is about to end.
+    - Who asks for fewer requests (429) is asked again after the time that it wants, up to a minute.
+    """
+
+    def __init__(self) -> None:
+        self._began_at: dict[str, float] = {}
+        self._brief: dict[str, int] = {}
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        if request.url.query.get("watch") == "true":
+            await self._turn(request.url.path)
+        response = await handler(request)
+        while response.status == HTTPStatus.TOO_MANY_REQUESTS:
+            wanted_s = retry_after_s(response.headers.get("Retry-After"))
+            response.release()
+            await asyncio.sleep(max(wanted_s or 0.0, _WAIT_UNASKED_S))
+            response = await handler(request)
+        return response
+
+    async def _turn(self, path: str) -> None:
+        """Wait until a watch of these objects may begin."""
+        now = asyncio.get_running_loop().time
+        since_s = now() - self._began_at.get(path, float("-inf"))
+        count = self._brief.get(path, 0) + 1 if since_s < PAUSE_MAX_S else 0
+        self._brief[path] = count
+        if count == _REPORTED_AFTER:
+            logger.warning(
+                "Watches end as soon as they have begun, they are begun with pauses now: does what "
+                "is in front of the API server pass on answers that have no end?",
+                extra={"path": path},
+            )
+        if count:
+            pause_s = min(PAUSE_MAX_S, backoff_s(count, jitter=1.0))
+            await asyncio.sleep(max(0.0, pause_s - since_s))
+        self._began_at[path] = now()
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Login(kopf.AiohttpSession):
+    """A session. It is the same login as another one with the same credentials: by that kopf knows
+    those that were refused."""
+
+    credentials: kopf.ConnectionInfo
+    aiohttp_session: aiohttp.ClientSession = field(compare=False)
+
+
+class WatchSessions:
+    """Makes the sessions of one run of kopf."""
+
+    def __init__(self) -> None:
+        self._pacing = WatchPacing()
+        self._sessions: list[aiohttp.ClientSession] = []
+
+    async def login(self) -> kopf.AiohttpSession:
+        """Read the credentials that are valid now; a session with them.
+
+        Raises:
+            KubeLoginError: If there are none, or they cannot be read.
+        """
+        info = await login()
+        session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=0, ssl=ssl_context(info)),
+            headers=info.as_http_headers(),
+            middlewares=(self._pacing,),
+        )
+        self._sessions.append(session)
+        return _Login(
+            server=info.server,
+            default_namespace=info.default_namespace,
+            credentials=info,
+            aiohttp_session=session,
+        )
+
+    async def close(self) -> None:
+        """Close all that kopf has not closed: it never uses those of refused credentials."""
+        for session in self._sessions:
+            await session.close()

@@ -1,0 +1,72 @@
+"""The CustomResourceDefinition of KafkaTopics is deleted under Regent, and all of them with it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+
+import pytest
+
+from regent.controller.commands import DeleteTopic
+from sandbox import KubernetesApi, wait_until_async
+from tests.integration.kube.conftest import ROOT, Namespace, grant, running, topic
+from tests.support.live_controller import LiveController
+
+pytestmark = pytest.mark.integration
+
+CRD = "kafkatopics.kafka.regent.dev"
+
+
+@pytest.fixture
+def api() -> Iterator[KubernetesApi]:
+    """An API server of the test's own: others need the definition."""
+    with KubernetesApi(users={"regent": []}) as server:
+        install(server)
+        yield server
+
+
+def install(api: KubernetesApi) -> None:
+    api.kubectl("apply", "-f", ROOT / "crds")
+    api.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+
+
+async def delete_definition(api: KubernetesApi) -> None:
+    api.kubectl("delete", "crd", CRD, "--wait=false")
+
+    async def installed() -> bool:
+        names = await asyncio.to_thread(api.kubectl, "get", "crd", "-o", "name")
+        return CRD in names
+
+    await wait_until_async(
+        installed, until=lambda there: not there, describe="the definition to go", timeout_s=120
+    )
+
+
+async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
+    api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
+) -> None:
+    async with running(controller, namespace, check_interval_s=0.5):
+        namespace.apply(topic("orders"), topic("explicit", deletionPolicy="Delete"))
+        created = await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.wait_condition("explicit", "Ready", "True")
+
+        await delete_definition(api)
+        assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
+        await namespace.wait_event("orders", "Normal", "TopicRetained")
+
+        install(api)
+        namespace.apply(topic("orders"))
+        body = await namespace.wait_condition("orders", "Ready", "True")
+        assert body["status"]["topicId"] == created["status"]["topicId"]
+        assert body["status"]["ownership"] == "Adopted"
+
+
+async def test_without_the_right_to_know_it_a_deletion_is_what_it_seems(
+    api: KubernetesApi, namespace: Namespace, controller: LiveController, limited: None
+) -> None:
+    grant(api, namespace.name, "list", "watch")
+    async with running(controller, namespace):
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.delete_and_wait("orders")
+    assert [type(each) for each in controller.changes][-1] is DeleteTopic

@@ -1,0 +1,168 @@
+"""Watches that end at once, and servers that want fewer of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, cast
+from urllib.parse import parse_qsl
+
+import aiohttp
+import pytest
+from aiohttp import web
+
+from regent.kube.kopf_runner import KopfOptions, run_kopf
+from regent.kube.watch_session import PAUSE_MAX_S, WatchPacing, WatchSessions
+from regent.resources.kafka_topic import KafkaTopic
+from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.small_server import Server
+
+LIST = "/apis/kafka.regent.dev/v1alpha1/kafkatopics"
+WATCH = f"{LIST}?watch=true"
+
+
+@dataclass
+class Url:
+    path: str
+    query: dict[str, str]
+
+
+@dataclass
+class Request:
+    url: Url
+
+
+@dataclass
+class Response:
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict)
+
+    def release(self) -> None:
+        """Its connection serves another request."""
+
+
+class Streams:
+    """What a server does: each watch ends after some seconds. Notes when they began."""
+
+    def __init__(self, *, last_s: float = 0.0) -> None:
+        self.last_s = last_s
+        self.answers: list[Response] = []
+        self.began: list[float] = []
+        self._pacing = WatchPacing()
+
+    async def ask(self, url: str) -> Response:
+        path, _, query = url.partition("?")
+        request = cast(aiohttp.ClientRequest, Request(Url(path, dict(parse_qsl(query)))))
+        return cast(Response, await self._pacing(request, cast(Any, self._answer)))
+
+    async def _answer(self, request: Request) -> Response:
+        self.began.append(asyncio.get_running_loop().time())
+        if self.answers:
+            return self.answers.pop(0)
+        await elapse(self.last_s)
+        return Response()
+
+    @property
+    def pauses(self) -> list[float]:
+        return [after - before for before, after in zip(self.began, self.began[1:], strict=False)]
+
+
+def repeated(count: int, ask: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+    async def one_after_the_other() -> None:
+        for _ in range(count):
+            await ask()
+
+    run(one_after_the_other())
+
+
+def test_watches_that_end_at_once_begin_with_growing_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    streams = Streams()
+    with caplog.at_level(logging.WARNING):
+        repeated(50, lambda: streams.ask(WATCH))
+    assert streams.pauses == sorted(streams.pauses)
+    assert streams.pauses[0] > 0
+    assert set(streams.pauses[5:]) == {PAUSE_MAX_S}
+    (entry,) = caplog.records
+    assert "Watches end as soon as they have begun" in entry.message
+
+
+def test_a_watch_that_has_lasted_is_followed_by_the_next_one_at_once() -> None:
+    streams = Streams(last_s=60)
+    repeated(10, lambda: streams.ask(WATCH))
+    assert set(streams.pauses) == {60}
+
+
+def test_lists_and_watches_of_other_objects_wait_for_no_watch() -> None:
+    streams = Streams()
+    repeated(1, lambda: streams.ask(WATCH))
+    repeated(1, lambda: streams.ask(WATCH.replace("kafkatopics", "brokerdrains")))
+    repeated(5, lambda: streams.ask(LIST))
+    assert set(streams.pauses) == {0}
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "waited_s"),
+    [("7", 7), ("86400", 60), ("Wed, 21 Oct 2099 07:28:00 GMT", 1), ("inf", 1), (None, 1)],
+)
+def test_who_asks_for_fewer_requests_is_asked_after_a_minute_at_most(
+    asked_for: str | None, waited_s: float
+) -> None:
+    streams = Streams()
+    headers = {} if asked_for is None else {"Retry-After": asked_for}
+    streams.answers = [Response(429, headers), Response(429, headers)]
+    repeated(1, lambda: streams.ask(WATCH))
+    assert streams.pauses == [waited_s, waited_s]
+
+
+@pytest.fixture
+def kubeconfig(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = tmp_path / "config"
+    config.write_text(
+        "{apiVersion: v1, kind: Config, current-context: c, "
+        f"clusters: [{{name: k, cluster: {{server: '{server.url}'}}}}], "
+        "contexts: [{name: c, context: {cluster: k, user: u}}], "
+        "users: [{name: u, user: {token: wrong}}]}"
+    )
+    monkeypatch.setenv("KUBECONFIG", str(config))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+async def test_credentials_that_are_refused_are_not_used_for_ever(
+    server: Server, kubeconfig: None
+) -> None:
+    never = asyncio.get_running_loop().create_future()
+    options = KopfOptions(
+        kinds=(KafkaTopic.kind,), on_event=lambda *_: None, on_signal=lambda: None
+    )
+    with pytest.raises(Exception, match="Ran out of valid credentials"):
+        await run_kopf(options, namespaces=("default",), until=(never,))
+    assert len(server.requests) < 20
+
+
+async def test_sessions_are_closed(kubeconfig: None) -> None:
+    sessions = WatchSessions()
+    first, second = await sessions.login(), await sessions.login()
+    assert first == second
+    assert first.aiohttp_session is not second.aiohttp_session
+    await sessions.close()
+    assert first.aiohttp_session.closed
+    assert second.aiohttp_session.closed
+
+
+async def test_a_server_that_names_a_date_does_not_end_the_stream(
+    server: Server, kubeconfig: None
+) -> None:
+    server.valid_token = "wrong"
+    late = web.Response(status=429, headers={"Retry-After": "Wed, 21 Oct 2026 07:28:00 GMT"})
+    server.answers = [late, web.json_response({"kind": "Thing"})]
+    sessions = WatchSessions()
+    login = await sessions.login()
+    async with login.aiohttp_session.get(f"{server.url}/a") as response:
+        assert response.status == 200
+    await sessions.close()
+    assert len(server.requests) == 2
