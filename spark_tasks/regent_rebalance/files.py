@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import stat
+from io import BytesIO
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from regent_rebalance import json_files
 from regent_rebalance.errors import InvalidInputError
@@ -16,6 +17,8 @@ _PARQUET = ".parquet"
 
 PIPE_MAX_BYTES: Final = 1 << 30
 """Snapshots of several million replicas have less."""
+
+_PIECE_BYTES: Final = 1 << 20
 
 
 def load_snapshot(path: Path) -> Snapshot:
@@ -88,12 +91,19 @@ def _read(path: Path) -> bytes:
             mode = os.fstat(file.fileno()).st_mode
             if stat.S_ISCHR(mode) or stat.S_ISBLK(mode):
                 raise InvalidInputError(f"{path} is a device: give a file, or a pipe")
-            contents = file.read() if stat.S_ISREG(mode) else file.read(PIPE_MAX_BYTES + 1)
+            return file.read() if stat.S_ISREG(mode) else _read_piped(file, path)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be read: {error.strerror}") from error
-    if not stat.S_ISREG(mode) and len(contents) > PIPE_MAX_BYTES:
-        raise InvalidInputError(
-            f"{path} has more than {PIPE_MAX_BYTES:,} bytes: is it a snapshot that is written "
-            "there? A larger one has to be a file"
-        )
-    return contents
+
+
+def _read_piped(file: BinaryIO, path: Path) -> bytes:
+    # In pieces: a single read takes the memory for all that it may return.
+    contents = BytesIO()
+    while piece := file.read(_PIECE_BYTES):
+        contents.write(piece)
+        if contents.tell() > PIPE_MAX_BYTES:
+            raise InvalidInputError(
+                f"{path} has more than {PIPE_MAX_BYTES:,} bytes: is it a snapshot that is written "
+                "there? A larger one has to be a file"
+            )
+    return contents.getvalue()
