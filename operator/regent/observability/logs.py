@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pythonjsonlogger.json
 
+from regent.observability.accept_failures import AcceptFailures
 from regent.observability.log_stream import handler_of
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -30,6 +31,7 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     # Libraries speak of every connection and request; problems of theirs reach us as exceptions.
     for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
         logging.getLogger(library).setLevel(logging.WARNING)
+    logging.getLogger("asyncio").addFilter(AcceptFailures())
     # What ends kopf's stream is raised to us, and logged by us.
     logging.getLogger("kopf._core.reactor.orchestration").setLevel(logging.CRITICAL)
     logging.getLogger("kopf._core.reactor.running").addFilter(_is_not_of_a_stream)
