@@ -32,6 +32,9 @@ class FormerPartitions:
     def __iter__(self) -> Iterator[TopicPartition]:
         return iter(self._partitions)
 
+    def __contains__(self, tp: object) -> bool:
+        return tp in self._partitions
+
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Topics were deleted."""
         for tp in partitions:
