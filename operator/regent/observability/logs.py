@@ -23,8 +23,10 @@ _THREADS = logging.getLogger("regent.threads")
 _STATE_CHANGE = logging.getLogger("regent.state_change")
 
 
-def configure(*, level: str, log_format: Literal["json", "text"], state_changes: bool) -> None:
-    """Set the root logger up. Called once, before anything logs."""
+def configure(
+    *, level: str, log_format: Literal["json", "text"], state_changes: bool
+) -> logging.Handler:
+    """Set the root logger up. Called once, before anything logs. Returns what writes the log."""
     handler = handler_of(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
@@ -37,6 +39,7 @@ def configure(*, level: str, log_format: Literal["json", "text"], state_changes:
     logging.getLogger("kopf._core.reactor.running").addFilter(_is_not_of_a_stream)
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
     threading.excepthook = log_end_of_thread
+    return handler
 
 
 def _is_not_of_a_stream(entry: logging.LogRecord) -> bool:
