@@ -19,7 +19,7 @@ MAX_FORMER: Final = 50_000
 
 
 class FormerPartitions:
-    """The partitions that were deleted last in this term.
+    """The partitions that were deleted last by this process, whichever its term was.
 
     Args:
         limit: How many are kept.
