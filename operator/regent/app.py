@@ -36,6 +36,7 @@ from regent.network.listening import listening_socket
 from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
+from regent.observability.log_metrics import LogCollector
 from regent.observability.metrics import ControllerCollector, EventMetrics
 from regent.observability.standby_metrics import StandbyCollector
 from regent.planning.spark_jobs import SparkPolicy
@@ -68,7 +69,7 @@ class App:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        logs.configure(
+        log_handler = logs.configure(
             level=settings.log_level,
             log_format=settings.log_format,
             state_changes=settings.state_change_log,
@@ -78,6 +79,7 @@ class App:
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
             collector(registry=registry)
+        registry.register(LogCollector(log_handler))
         if settings.mode == "client":
             self._controller: ControllerService | ClientService = client_service(settings)
         else:

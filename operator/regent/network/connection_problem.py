@@ -12,8 +12,9 @@ from regent.protocol.framing import FrameError
 from regent.protocol.serving import user_principal
 
 _CREDENTIALS: Final = (
-    "see broker_sasl_mechanism, broker_sasl_username and broker_sasl_password_file; a SCRAM user's "
-    "password is set with kafka-configs --alter --entity-type users"
+    "see broker_sasl_mechanism, broker_sasl_username and broker_sasl_password_file, which is read "
+    "when Regent starts; a SCRAM user's password is set with kafka-configs --alter --entity-type "
+    "users"
 )
 _ADDRESSES: Final = (
     "nothing is sent there in its place; every broker needs an address of its own: see "

@@ -19,6 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from regent.model.errors import ConfigurationError
+from regent.network.accepting import accept_one_by_one
 from regent.network.connection_registry import ConnectionRegistry
 from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
@@ -44,8 +45,6 @@ logger = logging.getLogger(__name__)
 
 _RESERVED_FILES: Final = 256
 """Files that are left for ZooKeeper, brokers, the HTTP endpoint, and connections being accepted."""
-
-_BACKLOG: Final = 100
 
 
 class KafkaServer:
@@ -164,8 +163,8 @@ class KafkaServer:
 
     async def _serve(self, listener: str, listening: socket.socket) -> int:
         """Accept connections to a listener. Returns its port."""
-        server = await asyncio.get_running_loop().create_server(
-            partial(ServerConnection, self, self._tasks, listener), sock=listening, backlog=_BACKLOG
+        server = await accept_one_by_one(
+            partial(ServerConnection, self, self._tasks, listener), listening
         )
         self._servers.append(server)
         host, port, *_ = server.sockets[0].getsockname()

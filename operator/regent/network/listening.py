@@ -8,7 +8,9 @@ from typing import Final
 
 from regent.model.errors import ConfigurationError
 
-_BACKLOG: Final = 100
+BACKLOG: Final = 100
+"""Connections that may wait to be accepted."""
+
 _ALL_IPV6: Final = "::"
 
 
@@ -40,9 +42,9 @@ def _all_addresses(port: int) -> socket.socket:
     with contextlib.suppress(OSError):  # a machine whose IPv6 is switched off
         if socket.has_dualstack_ipv6():
             return socket.create_server(
-                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=_BACKLOG
+                ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
             )
-    return socket.create_server(("", port), backlog=_BACKLOG)
+    return socket.create_server(("", port), backlog=BACKLOG)
 
 
 def _one_address(host: str, port: int) -> socket.socket:
@@ -52,6 +54,6 @@ def _one_address(host: str, port: int) -> socket.socket:
     return socket.create_server(
         (str(address[0]), int(address[1])),
         family=family,
-        backlog=_BACKLOG,
+        backlog=BACKLOG,
         dualstack_ipv6=host == _ALL_IPV6 and socket.has_dualstack_ipv6(),
     )

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import pythonjsonlogger.json
 
+from regent.observability.accept_failures import AcceptFailures
 from regent.observability.log_stream import handler_of
 
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
@@ -22,19 +23,23 @@ _THREADS = logging.getLogger("regent.threads")
 _STATE_CHANGE = logging.getLogger("regent.state_change")
 
 
-def configure(*, level: str, log_format: Literal["json", "text"], state_changes: bool) -> None:
-    """Set the root logger up. Called once, before anything logs."""
+def configure(
+    *, level: str, log_format: Literal["json", "text"], state_changes: bool
+) -> logging.Handler:
+    """Set the root logger up. Called once, before anything logs. Returns what writes the log."""
     handler = handler_of(sys.stderr)
     handler.setFormatter(JsonFormatter() if log_format == "json" else TextFormatter())
     logging.basicConfig(level=level.upper(), handlers=[handler], force=True)
     # Libraries speak of every connection and request; problems of theirs reach us as exceptions.
     for library in ("kazoo", "kopf", "aiohttp", "urllib3", "asyncio", "kubernetes"):
         logging.getLogger(library).setLevel(logging.WARNING)
+    logging.getLogger("asyncio").addFilter(AcceptFailures())
     # What ends kopf's stream is raised to us, and logged by us.
     logging.getLogger("kopf._core.reactor.orchestration").setLevel(logging.CRITICAL)
     logging.getLogger("kopf._core.reactor.running").addFilter(_is_not_of_a_stream)
     _STATE_CHANGE.setLevel(logging.INFO if state_changes else logging.WARNING)
     threading.excepthook = log_end_of_thread
+    return handler
 
 
 def _is_not_of_a_stream(entry: logging.LogRecord) -> bool:

@@ -120,7 +120,7 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         default=None, description="Authenticate to ZooKeeper by SASL DIGEST-MD5 as this user."
     )
     zookeeper_sasl_password_file: Path | None = Field(
-        default=None, description="File with the user's password."
+        default=None, description="File with the user's password. It is read at the start."
     )
     missing_cluster: Literal["wait", "create"] = Field(
         default="wait",
@@ -271,7 +271,7 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         description="Use listeners with SASL as this user, who needs ClusterAction on the cluster.",
     )
     broker_sasl_password_file: Path | None = Field(
-        default=None, description="File with the user's password."
+        default=None, description="File with the user's password. It is read at the start."
     )
     without_kubernetes: bool = Field(
         default=False,

@@ -47,8 +47,8 @@ class SaslSettings:
             return f"ZooKeeper refused the credentials ({self.mechanism})"
         return (
             f"ZooKeeper refused the credentials of user {self.username!r} ({self.mechanism}): see "
-            "zookeeper_sasl_username and zookeeper_sasl_password_file, and the servers' JAAS "
-            "configuration"
+            "zookeeper_sasl_username and zookeeper_sasl_password_file, which is read when Regent "
+            "starts, and the servers' JAAS configuration"
         )
 
 

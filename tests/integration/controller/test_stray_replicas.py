@@ -66,3 +66,28 @@ def test_a_broker_that_is_away_holds_no_deletion_up_and_keeps_nothing(
     assert log_sizes(cluster, "gone") == {}
     assert log_sizes(cluster, "again") == {"again-0": 0}
     cluster.wait_for_consistency()
+
+
+def test_a_broker_whose_process_outlived_its_session_forgets_what_was_deleted(
+    cluster: Cluster, resources: Resources
+) -> None:
+    names = {"elsewhere": [[1]], "hosted": [[1, AWAY]], "shrunk": [[1, 2], [2, AWAY]]}
+    for name, assignment in names.items():
+        resources.apply(topic(name, partitions=len(assignment), replicaAssignment=assignment))
+        resources.wait_ready(name)
+    cluster.wait_for_consistency()
+
+    cluster.broker(AWAY).pause()
+    cluster.wait(
+        lambda: AWAY not in cluster.znodes.broker_ids(),
+        f"the registration of broker {AWAY} to expire",
+    )
+    resources.delete(*names)
+    cluster.znodes.create_topic("shrunk", {0: [1]})
+    cluster.wait_for_leader("shrunk", 1)
+    cluster.broker(AWAY).resume()
+
+    cluster.wait(
+        lambda: AWAY in cluster.znodes.broker_ids(), f"broker {AWAY} to be registered again"
+    )
+    cluster.wait_for_consistency()

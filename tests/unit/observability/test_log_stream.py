@@ -11,7 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from regent.observability.log_metrics import LogCollector
 from regent.observability.log_stream import CHUNK, PATIENCE_S, UnblockedHandler, handler_of
 
 
@@ -132,3 +134,18 @@ def test_what_is_no_file_is_written_as_ever() -> None:
     stream = io.StringIO()
     handler_of(stream).handle(logging.makeLogRecord({"msg": "kept"}))
     assert stream.getvalue() == "kept\n"
+
+
+def dropped_by_metric(handler: logging.Handler) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(LogCollector(handler))
+    return registry.get_sample_value("regent_log_entries_dropped_total")
+
+
+def test_a_metric_counts_what_was_dropped(pipe: Pipe) -> None:
+    assert dropped_by_metric(pipe.handler) == 0
+    for _ in range(20):
+        pipe.log("x" * CHUNK)
+    assert pipe.handler.dropped > 0
+    assert dropped_by_metric(pipe.handler) == pipe.handler.dropped
+    assert dropped_by_metric(logging.StreamHandler(io.StringIO())) == 0

@@ -89,6 +89,9 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata(broker_ids=existing)
     await batch.send()
+    # Its process may have outlived its session, and know what was deleted meanwhile.
+    batch.add_former_partitions(started, context.cluster.former_partitions)
+    await batch.send()
     batch.add_update_metadata(context.cluster.leadership, broker_ids=started)
     await batch.send()
     replicas = {broker_id: list(context.replica_states_on(broker_id)) for broker_id in started}

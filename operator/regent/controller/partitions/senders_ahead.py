@@ -38,6 +38,10 @@ LEFT_AHEAD: Final = (
     "Brokers lead partitions by states that ZooKeeper has lost, and follow nobody: restart these "
     "brokers"
 )
+OF_FORMER_TOPICS: Final = (
+    "ISR changes refused that leaders of deleted topics ask for: there are topics of those names "
+    "again"
+)
 
 
 class SenderAhead(NamedTuple):
@@ -81,8 +85,10 @@ async def read_what_is_stored(
 
 def report(active: ActiveController, senders: Sequence[SenderAhead]) -> None:
     """Say which of these are ahead of what is stored, and what becomes of them."""
-    leadership = active.context.cluster.leadership
+    cluster = active.context.cluster
+    leadership = cluster.leadership
     mended: list[str] = []
+    former: list[str] = []
     others: list[str] = []
     for each in senders:
         (tp, sender, wanted), state = each, leadership[each.tp]
@@ -94,6 +100,8 @@ def report(active: ActiveController, senders: Sequence[SenderAhead]) -> None:
                 f"{wanted.partition_epoch}; ZooKeeper has {state.leader_epoch} and "
                 f"{state.partition_epoch}"
             )
+        elif sender != state.leader and tp in cluster.former_partitions:
+            former.append(f"{tp}: broker {sender}")
         else:
             others.append(
                 f"{tp}: broker {sender}, at leader epoch {wanted.leader_epoch} and partition epoch "
@@ -102,5 +110,7 @@ def report(active: ActiveController, senders: Sequence[SenderAhead]) -> None:
             )
     if mended:
         active.log.warning(AHEAD, partitions=len(mended), examples=examples(mended))
+    if former:  # requests from before the deletion, which has stopped those leaders
+        active.log.info(OF_FORMER_TOPICS, partitions=len(former), examples=examples(former))
     if others:
         active.log.error(LEFT_AHEAD, partitions=len(others), examples=examples(others))

@@ -17,6 +17,7 @@ from typing import Protocol
 
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.causes import ChangeKind
+from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.state.hosted_replicas import Hosted
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -57,6 +58,7 @@ class ClusterState:
         unreadable_topics: Why the nodes of topics cannot be decoded or read, or some partitions of
             them, by topic: what else is known of these is not all that there is. A change replaces
             the mapping.
+        former_partitions: Of topics that were deleted.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
@@ -66,6 +68,7 @@ class ClusterState:
         self.unclean_leader_election_default = False
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
+        self.former_partitions = FormerPartitions()
         self.shutting_down: dict[int, None] = {}
         self.hosted: Hosted | None = None
         self.unreadable_topics: Mapping[str, str] = NO_TOPICS_UNREADABLE
@@ -167,6 +170,14 @@ class ClusterState:
         self.unreadable_topics = MappingProxyType(
             {name: why for name, why in merged.items() if why is not None}
         )
+
+    def without_existing(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        """Those that do not exist, as far as topics can be read."""
+        return [
+            tp
+            for tp in partitions
+            if self.assignment(tp) is None and tp.topic not in self.unreadable_topics
+        ]
 
     def remove_topic(self, topic: str) -> Mapping[TopicPartition, ReplicaAssignment]:
         """Forget a topic, its partitions and their leadership. Returns what it had."""

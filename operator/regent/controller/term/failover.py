@@ -109,6 +109,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await schedule_watch_check(active)
     await delegation_token_expiry.schedule_first_check(active)
     await unassigned_replicas.schedule_soon(active)
+    await _announce_former_partitions(active)
     if topic_ids.are_in_use(context):
         await topic_id_notes.complete(context, log)
     log.info(
@@ -128,6 +129,14 @@ async def _announce_brokers(active: ActiveController) -> None:
     who is alive before they learn of any leader."""
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_update_metadata()
+    await batch.send()
+
+
+async def _announce_former_partitions(active: ActiveController) -> None:
+    """What we had deleted in former terms: brokers that were out of reach then may be back."""
+    context = active.context
+    batch = ControllerBrokerRequestBatch(context)
+    batch.add_former_partitions(context.cluster.brokers, context.cluster.former_partitions)
     await batch.send()
 
 

@@ -21,6 +21,7 @@ from regent.controller.effects import (
 )
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
+from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.term import (
     cluster_identity,
     cluster_loading,
@@ -63,6 +64,7 @@ class LifeCycle:
         self._contends = False
         self._has_unusable_setting = False
         self._epochs = EpochFloor()
+        self._former_partitions = FormerPartitions()
         self._suspicions = SuspicionLimit(
             config.suspicion_backoff_ms, config.suspicion_backoff_max_ms
         )
@@ -241,6 +243,7 @@ class LifeCycle:
     async def _begin_term(self, context: ControllerContext) -> None:
         self._epochs.note(context.term.epoch)
         context.cluster.cluster_id = self.cluster_id
+        context.cluster.former_partitions = self._former_partitions
         context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)
         self.active = ActiveController(

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples
+from regent.controller.log import ControllerLog, examples, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
@@ -109,6 +109,7 @@ async def _write(
     closed: dict[Note, ZkError] = {}
     paths = [strays_of(*note) for note in notes]
     nodes = await read_permitted(paths)
+    malformed: list[MalformedZNodeError] = []
     for (note, added), path, node in zip(notes.items(), paths, nodes, strict=True):
         if node is None:
             operations[note] = Create(path, encode_stray_replicas(added))
@@ -116,10 +117,11 @@ async def _write(
         if isinstance(node, UnreadableZNode):
             closed[note] = ZkError.NO_AUTH
             continue
-        before = _decode(path, node.data, log)
+        before = _decode(path, node.data, malformed)
         if not set(added) <= set(before):
             content = encode_stray_replicas({*before, *added})
             operations[note] = SetData(path, content, node.version)
+    report_malformed(log, "Malformed notes replaced", [(e.path, e.reason) for e in malformed])
     results = await Write(list(operations.values()), guard=guard)
     return closed | {
         note: result
@@ -144,23 +146,26 @@ async def read(broker_ids: Sequence[int], log: ControllerLog) -> Notes:
     ]
     notes: dict[Note, tuple[TopicPartition, ...]] = {}
     paths = [strays_of(*note) for note in known]
+    malformed: list[MalformedZNodeError] = []
     for note, path, node in zip(known, paths, await read_permitted(paths), strict=True):
         if node is not None:
             try:
                 partitions = decode_stray_replicas(path, node.data)
             except MalformedZNodeError as error:
-                log.error("Malformed note", path=error.path, reason=error.reason)
+                malformed.append(error)
                 continue
             notes[note] = tuple(TopicPartition(note[1], p) for p in partitions)
+    report_malformed(log, "Malformed notes skipped", [(e.path, e.reason) for e in malformed])
     return notes
 
 
-def _decode(path: str, data: bytes, log: ControllerLog) -> tuple[int, ...]:
-    """What a note says that is about to be replaced; nothing if it does not decode."""
+def _decode(path: str, data: bytes, malformed: list[MalformedZNodeError]) -> tuple[int, ...]:
+    """What a note says that is about to be replaced; nothing if it does not decode: it is added to
+    the malformed ones."""
     try:
         return decode_stray_replicas(path, data)
     except MalformedZNodeError as error:
-        log.error("Malformed note replaced", path=error.path, reason=error.reason)
+        malformed.append(error)
         return ()
 
 

@@ -256,6 +256,7 @@ async def _delete(active: ActiveController, notes: Notes, *, have_just_started: 
     doubtful: list[Note] = []
     for note, partitions in notes.items():
         broker_id, topic = note
+        batch.add_former_partitions((broker_id,), partitions)
         found = {tp: findings[broker_id, tp] for tp in partitions}
         if Finding.DOUBTFUL in found.values():
             doubtful.append(note)

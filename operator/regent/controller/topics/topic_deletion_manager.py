@@ -224,6 +224,7 @@ class TopicDeletionManager:
         await self._replicas.handle_state_changes(deleted, ReplicaState.NON_EXISTENT)
         removed = await remove_topic_nodes(context, topics, self._log)
         for topic in removed:
+            context.cluster.former_partitions.add(context.cluster.partitions_of(topic))
             context.remove_topic(topic)
         if removed:
             self._log.info("Topics deleted", topics=len(removed), examples=examples(removed))

@@ -11,7 +11,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples
+from regent.controller.log import ControllerLog, examples, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
@@ -86,12 +86,14 @@ async def read(
         return {}
     note_paths = list(map(topic_id_path, wanted))
     found: dict[TopicIncarnation, uuid.UUID] = {}
+    malformed: list[MalformedZNodeError] = []
     for each, path, node in zip(wanted, note_paths, await read_permitted(note_paths), strict=True):
         if node is not None:
             try:
                 found[each] = decode_topic_id(path, node.data)
             except MalformedZNodeError as error:
-                log.error("Malformed note", path=error.path, reason=error.reason)
+                malformed.append(error)
+    report_malformed(log, "Malformed notes skipped", [(e.path, e.reason) for e in malformed])
     return found
 
 

@@ -57,6 +57,7 @@ class ControllerBrokerRequestBatch:
         self._first_leader_and_isr: Mapping[int, Mapping[TopicPartition, bool]] = {}
         self._entries: Entries = {}
         self._update_metadata: dict[TopicPartition, object] = {}  # in order; values say nothing
+        self._former: dict[TopicPartition, None] = {}
         self._announces_everything = False
         self._receivers: dict[int, None] = {}
         self._everybody_receives = False
@@ -157,6 +158,15 @@ class ControllerBrokerRequestBatch:
             self._receivers.update(dict.fromkeys(broker_ids))
         self._update_metadata.update(dict.fromkeys(partitions))
 
+    def add_former_partitions(
+        self, broker_ids: Iterable[int], partitions: Iterable[TopicPartition]
+    ) -> None:
+        """Have brokers forget what they may know of partitions, as far as these do not exist."""
+        former = self._context.cluster.without_existing(partitions)
+        if former:
+            self._receivers.update(dict.fromkeys(broker_ids))
+            self._former.update(dict.fromkeys(former))
+
     def add_stop_replica(
         self,
         broker_id: int,
@@ -223,7 +233,8 @@ class ControllerBrokerRequestBatch:
         if not (leader_and_isr or stop_replica or receivers or asked or listing):
             return None
         partitions = await self._states()
-        being_deleted = context.topics_to_be_deleted
+        if self._former:
+            partitions = {**partitions, **self._former_states()}
         return ControlRequests(
             controller_id=context.term.controller_id,
             controller_epoch=context.term.epoch,
@@ -234,14 +245,26 @@ class ControllerBrokerRequestBatch:
             leader_and_isr=leader_and_isr,
             entries=self._entries,
             update_metadata_receivers=receivers,
-            deleted_partitions=frozenset(tp for tp in partitions if tp.topic in being_deleted)
-            if being_deleted
-            else frozenset(),
+            deleted_partitions=self._deleted_among(partitions),
             stop_replica=stop_replica,
             announced=context.announced,
             describe_log_dirs=asked,
             list_replicas=listing,
         )
+
+    def _deleted_among(self, partitions: Iterable[TopicPartition]) -> frozenset[TopicPartition]:
+        being_deleted = self._context.topics_to_be_deleted
+        if not being_deleted:
+            return frozenset(self._former)
+        return frozenset(tp for tp in partitions if tp in self._former or tp.topic in being_deleted)
+
+    def _former_states(self) -> dict[TopicPartition, PartitionState]:
+        nothing = self._no_leadership()
+        nowhere = ReplicaAssignment(())
+        return {tp: PartitionState(tp.partition, nothing, nowhere) for tp in self._former}
+
+    def _no_leadership(self) -> LeaderAndIsr:
+        return LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), self._context.term.epoch, 0)
 
     def _without_stopped(
         self, broker_id: int, entries: Mapping[TopicPartition, bool]
@@ -317,7 +340,7 @@ class ControllerBrokerRequestBatch:
         self, known: dict[TopicPartition, PartitionState | None], missing: Iterable[TopicPartition]
     ) -> None:
         context, cluster = self._context, self._context.cluster
-        nothing = LeaderAndIsr(NO_LEADER, INITIAL_LEADER_EPOCH, (), context.term.epoch, 0)
+        nothing = self._no_leadership()
         for tp in missing:
             assignment, current = cluster.assignment(tp), cluster.leadership.get(tp)
             is_deleted = tp.topic in context.topics_to_be_deleted

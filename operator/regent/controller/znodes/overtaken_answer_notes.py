@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final
 
 from regent.controller.effects import Write
-from regent.controller.log import ControllerLog
+from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
@@ -93,14 +93,16 @@ async def read(context: ControllerContext, log: ControllerLog) -> None:
         return
     noted = context.answered_leaders.noted
     nodes = await read_permitted([overtaken_answer(tp) for tp in named])
+    malformed: list[MalformedZNodeError] = []
     for tp, node in zip(named, nodes, strict=True):
         if node is None:
             continue
         try:
             noted[tp] = decode_overtaken_answer(overtaken_answer(tp), node.data)
         except MalformedZNodeError as error:
-            log.error("Malformed note", path=error.path, reason=error.reason)
+            malformed.append(error)
             noted[tp] = -1
+    report_malformed(log, "Malformed notes", [(e.path, e.reason) for e in malformed])
 
 
 async def forget(

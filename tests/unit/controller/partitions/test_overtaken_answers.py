@@ -319,7 +319,7 @@ class TestAfterAFailover:
         active = world.fail_over()
         let_time_pass(world, active, intervals=1)
         assert active.context.cluster.leadership[WHOLE].leader_epoch == EPOCH + 1
-        assert world.log.errors("Malformed note")
+        assert world.log.errors("Malformed notes")
 
     def test_what_is_no_note_stays(self) -> None:
         world = self.cluster()

@@ -11,7 +11,7 @@ import uuid
 import pytest
 
 from regent.controller.partitions import waiting_leaders
-from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD
+from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD, OF_FORMER_TOPICS
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import KnownEpochs
@@ -110,6 +110,17 @@ def test_one_that_does_not_lead_changes_nothing() -> None:
     assert said["examples"] == [
         "t-1: broker 1, at leader epoch 8 and partition epoch 0; ZooKeeper has leader 2 at 5 and 0"
     ]
+
+
+def test_one_that_led_a_topic_that_was_deleted_need_not_be_restarted() -> None:
+    """Its request was on the way when the topic was deleted, and created again."""
+    world, active = cluster()
+    active.context.cluster.former_partitions.add([T1])
+    wanted = change(1, partition=1, leader_epoch=EPOCH + 3)
+    assert error_of(ask(world, active, request(active, wanted))) == INVALID_UPDATE_VERSION
+    assert world.log.errors(LEFT_AHEAD) == []
+    (said,) = [entry.fields for entry in world.log.records if entry.message == OF_FORMER_TOPICS]
+    assert said["examples"] == ["t-1: broker 1"]
 
 
 @pytest.mark.parametrize(

@@ -261,7 +261,7 @@ class TestNotes:
         cluster.rewrite(ONE)
         cluster.fail_over()
         assert cluster.world.topic("t").topic_id not in (None, ID)
-        assert len(cluster.world.log.errors("Malformed note")) == 1
+        assert len(cluster.world.log.errors("Malformed notes skipped")) == 1
 
     def test_notes_that_may_not_be_listed_cost_no_failover(self) -> None:
         cluster = Cluster()
