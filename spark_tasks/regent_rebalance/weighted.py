@@ -199,7 +199,7 @@ def case_of(
     soft[[bool(q.least_goal) for q in ordered]] = _HARD
     hard = _HARD * len(rows) / sums
     half = np.maximum((most - least) / 2, 1.0)
-    two_sided = np.array([q.has_soft_limits for q in ordered])
+    two_sided = np.array([q.has_soft_limits for q in ordered], dtype=np.bool_)
     factors = np.zeros(len(snapshot.topics), dtype=np.int64)
     np.add.at(factors, snapshot.topic[rows], problem.factor)
     keeping = int(problem.keeps.sum())
