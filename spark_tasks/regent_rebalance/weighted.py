@@ -24,7 +24,7 @@ from regent_rebalance.problem import Problem
 from regent_rebalance.quantities import NO_LIMIT, Quantity
 from regent_rebalance.ragged import Ints, ints, owners, positions
 from regent_rebalance.replicas import shuffled
-from regent_rebalance.search import Search, needs_repair, start_state, unsettled
+from regent_rebalance.search import Search, needs_repair, spent, start_state, unsettled
 from regent_rebalance.snapshot import Snapshot
 
 _PULL = 0.05
@@ -32,7 +32,6 @@ _PULL = 0.05
 
 _HARD = 16.0
 """How much more a unit above a capacity weighs than one outside a soft limit."""
-
 
 _WORTHWHILE = 0.001
 """A plan that costs so much more than its bound, as a share, may be improved."""
@@ -81,7 +80,7 @@ def plan_weighted(
         moves, objective, copied = least, None, 0.0
     else:
         moves = bound(np.ones(problem.partitions), None)
-        cost = _spent(case, state)
+        cost = spent(case, state)
         objective = Objective(goals.bytes_share, round(cost, 6), round(least, 6))
         copied = least if goals.bytes_share == 1.0 else bound(_cost(1.0, problem), None)
     return WeightedPlan(
@@ -149,18 +148,12 @@ def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
     """
     if len(case.factor) * len(case.rack) > MAX_CHOICES or unsettled(case, state):
         return state, 0.0
-    cost = _spent(case, state)
+    cost = spent(case, state)
     only_moves = bool((case.cost == 1.0).all())
     optimal = 1.0 if only_moves else _WORTHWHILE * cost
     if cost - max(0.0, dual_cost(case, case.cost, prices)) < optimal:
         return state, 0.0
     return improve(case, state)
-
-
-def _spent(case: Case, state: State) -> float:
-    """What the new replicas of a state cost."""
-    new = (state.replicas >= 0) & ~(state.replicas[:, :, None] == case.home[:, None, :]).any(axis=2)
-    return math.fsum((new.sum(axis=1) * case.cost).tolist())
 
 
 def _bound(case: Case, shuffle: Ints, cost: Floats, prices: Prices | None) -> float:

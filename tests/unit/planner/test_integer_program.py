@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.plan_cases import Case, cases
+from benchmarks.plan_cases import Case as Published
+from benchmarks.plan_cases import cases
 from benchmarks.plan_optimum import optimum_of
+from regent_rebalance.case import Case, State
+from regent_rebalance.goals import DISK_CAPACITY, Goals
+from regent_rebalance.integer_program import improve
 from regent_rebalance.planner import make_plan
+from regent_rebalance.problem import problem_of
+from regent_rebalance.quantities import quantities_of
 from regent_rebalance.replicas import SEARCH
-from tests.unit.planner.weighted_clusters import planned
+from regent_rebalance.search import spent, start_state
+from regent_rebalance.snapshot import Snapshot
+from regent_rebalance.weighted import case_of
+from tests.unit.planner.clusters import cluster
+from tests.unit.planner.weighted_clusters import loaded, planned
 
 
 @settings(
@@ -32,7 +43,7 @@ QUICK = [case for case in cases() if case.name not in ("pinned and weighted", "2
 
 
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_plans_of_published_clusters_are_the_best(case: Case) -> None:
+def test_plans_of_published_clusters_are_the_best(case: Published) -> None:
     summary = make_plan(case.snapshot, case.goals).summary
     best = optimum_of(case.snapshot, case.goals, timeout_s=60)
     assert best.proved
@@ -50,3 +61,38 @@ def test_a_plan_that_others_need_long_for_is_near_its_bound() -> None:
     assert summary.method == SEARCH
     assert summary.goals_met
     assert summary.gap < 0.1
+
+
+def moved(snapshot: Snapshot, goals: Goals, lists: list[list[int]]) -> tuple[Case, State]:
+    """The case of a snapshot, and the state in which partitions have these brokers instead."""
+    problem = problem_of(snapshot, goals)
+    case = case_of(snapshot, goals, problem, quantities_of(snapshot, goals, problem))
+    replicas = snapshot.brokers.positions_of(np.array(lists).reshape(-1), what="brokers")
+    home = replicas.reshape(case.home.shape)
+    return case, start_state(case._replace(home=home, led_by=home[:, 0].copy()))
+
+
+def test_many_costs_rounded_down_are_no_gain() -> None:
+    """One partition costs 1, the eleven that could move instead 1.0009: 0.99 if rounded."""
+    sizes = [100_000, *[9_099] * 11, 1_099_911]
+    snapshot = loaded(
+        cluster(["a", "a"], [[1]] * 12 + [[2]], sizes=sizes), disk=[100_089, 10_000_000]
+    )
+    goals = Goals(names=(DISK_CAPACITY,), capacity_threshold=1.0, bytes_share=1.0)
+    case, state = moved(snapshot, goals, [[2], *[[1]] * 11, [2]])
+    found = improve(case, state)
+    assert spent(case, found.state) == spent(case, state) == 1.0
+    assert found.bound <= 1.0
+
+
+def test_no_replica_moves_in_vain_because_it_is_empty() -> None:
+    """One of three partitions has to move, and the solver is given a state in which all do."""
+    snapshot = loaded(
+        cluster(["a"] * 3, [[1, 2]] * 5, sizes=[100, 0, 0, 0, 100]), disk=[100, 1000, 1000]
+    )
+    goals = Goals(names=(DISK_CAPACITY,), capacity_threshold=1.0, bytes_share=1.0)
+    case, state = moved(snapshot, goals, [[3, 2], [1, 3], [1, 3], [1, 3], [3, 2]])
+    found = improve(case, state)
+    new = found.state.replicas != case.home
+    assert new.any(axis=1).sum() == 1
+    assert found.bound == pytest.approx(spent(case, found.state), abs=0.01)
