@@ -36,6 +36,9 @@ _HARD = 16.0
 _WORTHWHILE = 0.001
 """A plan that costs so much more than its bound, as a share, may be improved."""
 
+_EXACT = 2.0**53
+"""Sums of integers in floats are exact below."""
+
 
 @dataclass(frozen=True, slots=True)
 class WeightedPlan:
@@ -149,11 +152,20 @@ def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
     if len(case.factor) * len(case.rack) > MAX_CHOICES or unsettled(case, state):
         return state, 0.0
     cost = spent(case, state)
+    if cost == 0.0 or not _adds_up(case):
+        return state, 0.0
     only_moves = bool((case.cost == 1.0).all())
     optimal = 1.0 if only_moves else _WORTHWHILE * cost
     if cost - max(0.0, dual_cost(case, case.cost, prices)) < optimal:
         return state, 0.0
     return improve(case, state)
+
+
+def _adds_up(case: Case) -> bool:
+    """Whether sums of loads are exact: else a state may seem to keep limits that it breaks."""
+    replicas = (case.replica_loads * case.factor[:, None]).sum(axis=0)
+    sums = np.append(replicas, case.leader_loads.sum(axis=0))
+    return bool((sums < _EXACT).all())
 
 
 def _bound(case: Case, shuffle: Ints, cost: Floats, prices: Prices | None) -> float:

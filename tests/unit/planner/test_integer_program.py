@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from benchmarks.plan_cases import Case as Published
 from benchmarks.plan_cases import cases
 from benchmarks.plan_optimum import optimum_of
+from regent_rebalance import weighted
 from regent_rebalance.case import Case, State
-from regent_rebalance.goals import DISK_CAPACITY, Goals
-from regent_rebalance.integer_program import improve
+from regent_rebalance.goals import DISK_CAPACITY, DISK_DISTRIBUTION, Goals
+from regent_rebalance.integer_program import Improved, improve
 from regent_rebalance.planner import make_plan
 from regent_rebalance.problem import problem_of
 from regent_rebalance.quantities import quantities_of
@@ -96,3 +97,34 @@ def test_no_replica_moves_in_vain_because_it_is_empty() -> None:
     new = found.state.replicas != case.home
     assert new.any(axis=1).sum() == 1
     assert found.bound == pytest.approx(spent(case, found.state), abs=0.01)
+
+
+@pytest.mark.parametrize(("size", "asked"), [(1 << 49, 1), (1 << 52, 0)])
+def test_loads_that_floats_do_not_add_up_are_left_to_the_search(
+    size: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where sums are rounded, limits may seem kept that are not, and the solver finds no state."""
+    calls = []
+
+    def counted(case: Case, state: State) -> Improved:
+        calls.append(case)
+        return improve(case, state)
+
+    monkeypatch.setattr(weighted, "improve", counted)
+    snapshot = loaded(
+        cluster(["a"] * 6, [[1], [1], [2], [2], [3], [3]], sizes=[size] * 6), disk=[10 * size] * 6
+    )
+    goals = Goals(names=(DISK_CAPACITY, DISK_DISTRIBUTION), resource_balance=1.5)
+    plan = make_plan(snapshot, goals)
+    assert (plan.summary.goals_met, plan.summary.moves) == (True, 3)
+    assert len(calls) == asked
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_the_solver_is_not_asked_where_nothing_moves(
+    share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(weighted, "improve", lambda *_: pytest.fail("asked in vain"))
+    snapshot = cluster(["a"] * 3, [[1], [2], [3]], sizes=[10, 11, 12])
+    plan = make_plan(snapshot, Goals(names=(DISK_DISTRIBUTION,), bytes_share=share))
+    assert (plan.summary.goals_met, plan.summary.moves) == (True, 0)
