@@ -66,15 +66,24 @@ class WeightedPlan:
 
 
 def plan_weighted(
-    snapshot: Snapshot, goals: Goals, problem: Problem, quantities: Sequence[Quantity]
+    snapshot: Snapshot,
+    goals: Goals,
+    problem: Problem,
+    quantities: Sequence[Quantity],
+    *,
+    least_moves: int = 0,
 ) -> WeightedPlan:
-    """Search a plan. Raises InfeasibleGoalsError if replicas find no broker."""
+    """Search a plan. Raises InfeasibleGoalsError if replicas find no broker.
+
+    Args:
+        least_moves: Known of all plans that meet the goals of racks and counts.
+    """
     shuffle = shuffled(problem.partitions)
     ordered = [q for q in quantities if not q.led] + [q for q in quantities if q.led]
     case = case_of(snapshot, goals, problem, ordered)
     prices = find_prices(case, case.cost, shuffle)
     state = _searched(case, Priorities.of(goals, ordered), prices, shuffle)
-    state, proved = _improved(case, state, prices)
+    state, proved = _improved(case, state, prices, least_moves)
     placement = _placement(case, state)
     reached = within_reach(case, state)
     bound = partial(_bound, reached, shuffle)
@@ -143,7 +152,7 @@ def _worth(case: Case, priorities: Priorities, state: State, missed: list[float]
     return start
 
 
-def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
+def _improved(case: Case, state: State, prices: Prices, least_moves: int) -> tuple[State, float]:
     """A state that costs less where the cluster is small, and what all at least cost, if proved.
 
     Only where all goals are met: else a later search could come closer than this one, and plans
@@ -155,6 +164,8 @@ def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
     if cost == 0.0 or not _adds_up(case):
         return state, 0.0
     only_moves = bool((case.cost == 1.0).all())
+    if only_moves and cost <= least_moves:
+        return state, 0.0
     optimal = 1.0 if only_moves else _WORTHWHILE * cost
     if cost - max(0.0, dual_cost(case, case.cost, prices)) < optimal:
         return state, 0.0

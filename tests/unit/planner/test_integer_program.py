@@ -12,7 +12,13 @@ from benchmarks.plan_cases import cases
 from benchmarks.plan_optimum import optimum_of
 from regent_rebalance import weighted
 from regent_rebalance.case import Case, State
-from regent_rebalance.goals import DISK_CAPACITY, DISK_DISTRIBUTION, Goals
+from regent_rebalance.goals import (
+    DISK_CAPACITY,
+    DISK_DISTRIBUTION,
+    NETWORK_OUT_DISTRIBUTION,
+    RACK,
+    Goals,
+)
 from regent_rebalance.integer_program import Improved, improve
 from regent_rebalance.planner import make_plan
 from regent_rebalance.problem import problem_of
@@ -128,3 +134,14 @@ def test_the_solver_is_not_asked_where_nothing_moves(
     snapshot = cluster(["a"] * 3, [[1], [2], [3]], sizes=[10, 11, 12])
     plan = make_plan(snapshot, Goals(names=(DISK_DISTRIBUTION,), bytes_share=share))
     assert (plan.summary.goals_met, plan.summary.moves) == (True, 0)
+
+
+def test_the_solver_is_not_asked_where_networks_have_proved_the_plan(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All four partitions share a rack. Prices know nothing of that where only leaders count."""
+    monkeypatch.setattr(weighted, "improve", lambda *_: pytest.fail("asked in vain"))
+    snapshot = loaded(cluster(["a", "a", "b"], [[1, 2]] * 4), bytes_out=[10] * 4)
+    goals = Goals(names=(RACK, NETWORK_OUT_DISTRIBUTION), resource_balance=2.0)
+    plan = make_plan(snapshot, goals)
+    assert (plan.summary.goals_met, plan.summary.moves) == (True, 4)
