@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from regent_rebalance.case import Case, State
 from regent_rebalance.ragged import Ints, ints
-from regent_rebalance.search import start_state
+from regent_rebalance.search import spent, start_state
 
 MAX_CHOICES = 10_000
 """Partitions times brokers of the largest cluster that is given to the solver."""
@@ -25,6 +25,9 @@ _BUDGET = 3.0
 
 _SCALE = 1_000
 """Costs other than numbers of moves are counted in thousandths, rounded down."""
+
+_ROUNDING = 1e-9
+"""What two sums of the same costs may differ by."""
 
 
 class Improved(NamedTuple):
@@ -42,10 +45,11 @@ class Improved(NamedTuple):
 def improve(case: Case, state: State) -> Improved:
     """A state that costs less, if there is one and the solver finds it.
 
-    The cost is that of new replicas; where it is the same, fewer new leaders are better.
+    The cost is that of new replicas; where it is the same, fewer new leaders are better, and
+    fewer new replicas where not all cost the same.
 
     Args:
-        case: With limits that the state keeps.
+        case: With limits that the state keeps, and loads of which all together are exact.
     """
     # It takes most of a second to load, and larger plans do without.
     from ortools.sat.python import cp_model
@@ -62,32 +66,39 @@ def improve(case: Case, state: State) -> Improved:
     if status == cp_model.UNKNOWN:
         return Improved(state, 0.0)
     assert status in (cp_model.OPTIMAL, cp_model.FEASIBLE), solver.status_name(status)
-    bound = max(0.0, (solver.best_objective_bound - model.leaders) / model.step / model.scale)
+    bound = max(0.0, (solver.best_objective_bound - model.slight) / model.step / model.scale)
     if solver.objective_value >= model.objective_of(state):
         return Improved(state, bound)
-    return Improved(model.state(solver), bound)
+    found = model.state(solver)
+    # Many costs that are rounded down can add up to more than one that hardly is.
+    if spent(case, found) > spent(case, state) + _ROUNDING:
+        return Improved(state, bound)
+    return Improved(found, bound)
 
 
 class _Model:
     """Variables and constraints.
 
     Attributes:
-        step: How much more a move of the least cost counts than a new leader.
-        leaders: How many new leaders there are at most.
         scale: How much a cost of 1 counts, in steps.
+        step: More than all that counts little, together.
+        slight: How much that is at most: 1 for each new leader, and for each new replica unless
+            that is its cost. One that costs nothing is not to move in vain.
     """
 
     def __init__(self, case: Case, model: Any) -> None:
         self.model = model
-        self.leaders = len(case.factor)
-        self.step = self.leaders + 1
-        self.scale = 1 if (case.cost == 1.0).all() else _SCALE
+        rows = len(case.factor)
+        only_moves = bool((case.cost == 1.0).all())
+        self.scale = 1 if only_moves else _SCALE
+        self.slight = rows if only_moves else rows + int(case.factor.sum())
+        self.step = self.slight + 1
         self._case = case
-        self._cost = ints(np.floor(case.cost * self.scale)) * self.step
+        self._cost = ints(np.floor(case.cost * self.scale)) * self.step + int(not only_moves)
         self._replica: dict[tuple[int, int], Any] = {}
         self._leads: dict[tuple[int, int], Any] = {}
         self._home = _held(case.home, len(case.rack))
-        for row in range(self.leaders):
+        for row in range(rows):
             self._add_row(row)
         self._limit_brokers()
         if case.by_topic:
@@ -122,8 +133,8 @@ class _Model:
         """The state that the solver has found. Replicas that stay keep their slots."""
         case = self._case
         replicas = np.full_like(case.home, -1)
-        leading = np.full(self.leaders, -1, dtype=np.int64)
-        for row in range(self.leaders):
+        leading = np.full(len(case.factor), -1, dtype=np.int64)
+        for row in range(len(case.factor)):
             chosen = [b for b in range(len(case.rack)) if self._chosen(solver, row, b)]
             kept = np.isin(case.home[row], chosen)
             replicas[row, kept] = case.home[row, kept]

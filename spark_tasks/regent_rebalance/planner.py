@@ -173,7 +173,7 @@ def _choose(
         counted = outcome(exact, None)
         if not _OF_LEADERS & counted.missed.keys():
             return counted
-    found = _searched(snapshot, goals, problem, quantities)
+    found = _searched(snapshot, goals, problem, quantities, exact.bound)
     searched = outcome(ReplicaPlan(found.placement, exact.bound, exact.cost, SEARCH), found)
     return searched if counted is None or _meets_more(goals, searched, counted) else counted
 
@@ -187,14 +187,18 @@ def _meets_more(goals: Goals, one: _Outcome, other: _Outcome) -> bool:
 
 
 def _searched(
-    snapshot: Snapshot, goals: Goals, problem: Problem, quantities: tuple[Quantity, ...]
+    snapshot: Snapshot,
+    goals: Goals,
+    problem: Problem,
+    quantities: tuple[Quantity, ...],
+    least_moves: int,
 ) -> WeightedPlan:
     # Numba takes half a second to load, and exact plans do without.
     try:
         from regent_rebalance.weighted import plan_weighted
     except ModuleNotFoundError as error:
         raise PackageMissingError(error.name or "numba") from error
-    return plan_weighted(snapshot, goals, problem, quantities)
+    return plan_weighted(snapshot, goals, problem, quantities, least_moves=least_moves)
 
 
 def _led_by(problem: Problem, placed: _Cluster, leading: Ints) -> LeaderPlan:

@@ -5,6 +5,7 @@ One thread, one order of rows, no clock: the same case has the same plan.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -192,6 +193,12 @@ def outside_by(case: Case, state: State) -> tuple[Floats, float]:
 def above_capacity(case: Case, state: State) -> Floats:
     """By how much capacities are exceeded, for each quantity."""
     return np.asarray((np.maximum(0.0, state.load - case.capacity) * case.hard).sum(axis=0))
+
+
+def spent(case: Case, state: State) -> float:
+    """What the new replicas of a state cost."""
+    new = (state.replicas >= 0) & ~(state.replicas[:, :, None] == case.home[:, None, :]).any(axis=2)
+    return math.fsum((new.sum(axis=1) * case.cost).tolist())
 
 
 def needs_repair(case: Case, state: State) -> bool:

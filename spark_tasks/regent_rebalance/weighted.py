@@ -24,7 +24,7 @@ from regent_rebalance.problem import Problem
 from regent_rebalance.quantities import NO_LIMIT, Quantity
 from regent_rebalance.ragged import Ints, ints, owners, positions
 from regent_rebalance.replicas import shuffled
-from regent_rebalance.search import Search, needs_repair, start_state, unsettled
+from regent_rebalance.search import Search, needs_repair, spent, start_state, unsettled
 from regent_rebalance.snapshot import Snapshot
 
 _PULL = 0.05
@@ -33,9 +33,11 @@ _PULL = 0.05
 _HARD = 16.0
 """How much more a unit above a capacity weighs than one outside a soft limit."""
 
-
 _WORTHWHILE = 0.001
 """A plan that costs so much more than its bound, as a share, may be improved."""
+
+_EXACT = 2.0**53
+"""Sums of integers in floats are exact below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,24 @@ class WeightedPlan:
 
 
 def plan_weighted(
-    snapshot: Snapshot, goals: Goals, problem: Problem, quantities: Sequence[Quantity]
+    snapshot: Snapshot,
+    goals: Goals,
+    problem: Problem,
+    quantities: Sequence[Quantity],
+    *,
+    least_moves: int = 0,
 ) -> WeightedPlan:
-    """Search a plan. Raises InfeasibleGoalsError if replicas find no broker."""
+    """Search a plan. Raises InfeasibleGoalsError if replicas find no broker.
+
+    Args:
+        least_moves: Known of all plans that meet the goals of racks and counts.
+    """
     shuffle = shuffled(problem.partitions)
     ordered = [q for q in quantities if not q.led] + [q for q in quantities if q.led]
     case = case_of(snapshot, goals, problem, ordered)
     prices = find_prices(case, case.cost, shuffle)
     state = _searched(case, Priorities.of(goals, ordered), prices, shuffle)
-    state, proved = _improved(case, state, prices)
+    state, proved = _improved(case, state, prices, least_moves)
     placement = _placement(case, state)
     reached = within_reach(case, state)
     bound = partial(_bound, reached, shuffle)
@@ -81,7 +92,7 @@ def plan_weighted(
         moves, objective, copied = least, None, 0.0
     else:
         moves = bound(np.ones(problem.partitions), None)
-        cost = _spent(case, state)
+        cost = spent(case, state)
         objective = Objective(goals.bytes_share, round(cost, 6), round(least, 6))
         copied = least if goals.bytes_share == 1.0 else bound(_cost(1.0, problem), None)
     return WeightedPlan(
@@ -141,7 +152,7 @@ def _worth(case: Case, priorities: Priorities, state: State, missed: list[float]
     return start
 
 
-def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
+def _improved(case: Case, state: State, prices: Prices, least_moves: int) -> tuple[State, float]:
     """A state that costs less where the cluster is small, and what all at least cost, if proved.
 
     Only where all goals are met: else a later search could come closer than this one, and plans
@@ -149,18 +160,23 @@ def _improved(case: Case, state: State, prices: Prices) -> tuple[State, float]:
     """
     if len(case.factor) * len(case.rack) > MAX_CHOICES or unsettled(case, state):
         return state, 0.0
-    cost = _spent(case, state)
+    cost = spent(case, state)
+    if cost == 0.0 or not _adds_up(case):
+        return state, 0.0
     only_moves = bool((case.cost == 1.0).all())
+    if only_moves and cost <= least_moves:
+        return state, 0.0
     optimal = 1.0 if only_moves else _WORTHWHILE * cost
     if cost - max(0.0, dual_cost(case, case.cost, prices)) < optimal:
         return state, 0.0
     return improve(case, state)
 
 
-def _spent(case: Case, state: State) -> float:
-    """What the new replicas of a state cost."""
-    new = (state.replicas >= 0) & ~(state.replicas[:, :, None] == case.home[:, None, :]).any(axis=2)
-    return math.fsum((new.sum(axis=1) * case.cost).tolist())
+def _adds_up(case: Case) -> bool:
+    """Whether sums of loads are exact: else a state may seem to keep limits that it breaks."""
+    replicas = (case.replica_loads * case.factor[:, None]).sum(axis=0)
+    sums = np.append(replicas, case.leader_loads.sum(axis=0))
+    return bool((sums < _EXACT).all())
 
 
 def _bound(case: Case, shuffle: Ints, cost: Floats, prices: Prices | None) -> float:
@@ -199,7 +215,7 @@ def case_of(
     soft[[bool(q.least_goal) for q in ordered]] = _HARD
     hard = _HARD * len(rows) / sums
     half = np.maximum((most - least) / 2, 1.0)
-    two_sided = np.array([q.has_soft_limits for q in ordered])
+    two_sided = np.array([q.has_soft_limits for q in ordered], dtype=np.bool_)
     factors = np.zeros(len(snapshot.topics), dtype=np.int64)
     np.add.at(factors, snapshot.topic[rows], problem.factor)
     keeping = int(problem.keeps.sum())

@@ -304,6 +304,22 @@ def test_goals_need_what_they_weigh() -> None:
         make_plan(loaded(snapshot, disk=[100, 100]), Goals(names=(DISK_CAPACITY,)))
 
 
+@pytest.mark.parametrize(
+    ("goals", "moves"),
+    [
+        (Goals(names=(TOPIC_DISTRIBUTION,), topic_balance=1.0), 6),
+        (Goals(names=(RACK,), bytes_share=1.0), 16),
+        (Goals(names=(), bytes_share=0.5), 0),
+    ],
+)
+def test_goals_that_weigh_no_load_of_brokers_have_plans(goals: Goals, moves: int) -> None:
+    """The one of topics counts replicas, and racks limit partitions."""
+    snapshot = cluster(["a", "a", "b"], [[1, 2]] * 16, sizes=[100] * 16)
+    plan = make_plan(snapshot, goals)
+    assert (plan.summary.goals_met, plan.summary.moves) == (True, moves)
+    assert len(make_plan(executed(snapshot, plan), goals).changes) == 0
+
+
 def test_leaders_are_chosen_by_what_they_send() -> None:
     snapshot = loaded(cluster(["a", "b"], [[1, 2]] * 4), bytes_out=[30, 10, 10, 10])
     goals = Goals(names=(NETWORK_OUT_DISTRIBUTION,), resource_balance=1.0)
