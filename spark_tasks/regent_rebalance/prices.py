@@ -220,6 +220,9 @@ class _Ascent:
             step = self._step
             find_step(self._group, self._here, fixed, self._damping, step)
             longest = max(float(np.abs(step.floor).max()), float(np.abs(step.extra).max()))
+            if not math.isfinite(longest):  # the system has next to no solution
+                self._damping = 4.0 * max(self._damping, _LEAST_DAMPED)
+                continue
             share = min(1.0, _LONGEST / longest) if longest > 0.0 else 1.0
             new_floor, new_extra = (
                 floor + share * step.floor,
