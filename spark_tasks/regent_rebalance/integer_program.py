@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from regent_rebalance.case import Case, State
 from regent_rebalance.ragged import Ints, ints
-from regent_rebalance.search import spent, start_state
+from regent_rebalance.search import leading, spent, start_state
 
 MAX_CHOICES = 10_000
 """Partitions times brokers of the largest cluster that is given to the solver."""
@@ -118,22 +118,22 @@ class _Model:
     def hint(self, state: State) -> None:
         """Begin with a state."""
         held = _held(state.replicas, len(self._case.rack))
-        leading = _leading(state)
+        leads = leading(state)
         for (row, broker), variable in self._replica.items():
             self.model.add_hint(variable, bool(held[row, broker]))
-            self.model.add_hint(self._leads[row, broker], bool(leading[row] == broker))
+            self.model.add_hint(self._leads[row, broker], bool(leads[row] == broker))
 
     def objective_of(self, state: State) -> int:
         """What a state costs, as the solver counts."""
         new = _held(state.replicas, len(self._case.rack)) & ~self._home
-        changed = _leading(state) != self._case.led_by
+        changed = leading(state) != self._case.led_by
         return int((new.sum(axis=1) * self._cost).sum()) + int(changed.sum())
 
     def state(self, solver: Any) -> State:
         """The state that the solver has found. Replicas that stay keep their slots."""
         case = self._case
         replicas = np.full_like(case.home, -1)
-        leading = np.full(len(case.factor), -1, dtype=np.int64)
+        led_by = np.full(len(case.factor), -1, dtype=np.int64)
         for row in range(len(case.factor)):
             chosen = [b for b in range(len(case.rack)) if self._chosen(solver, row, b)]
             kept = np.isin(case.home[row], chosen)
@@ -142,8 +142,8 @@ class _Model:
             replicas[row, np.flatnonzero(~kept)[: len(new)]] = new
         for (row, broker), variable in self._leads.items():
             if solver.value(variable):
-                leading[row] = broker
-        return start_state(case._replace(home=replicas, led_by=leading))
+                led_by[row] = broker
+        return start_state(case._replace(home=replicas, led_by=led_by))
 
     def _chosen(self, solver: Any, row: int, broker: int) -> bool:
         variable = self._replica.get((row, broker))
@@ -197,8 +197,3 @@ def _held(replicas: Ints, brokers: int) -> npt.NDArray[np.bool_]:
     row, slot = np.nonzero(replicas >= 0)
     held[row, replicas[row, slot]] = True
     return held
-
-
-def _leading(state: State) -> Ints:
-    """The broker that leads each row; that of the first slot where nobody does."""
-    return ints(state.replicas[np.arange(len(state.leader)), np.maximum(state.leader, 0)])

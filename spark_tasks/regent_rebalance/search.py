@@ -201,6 +201,11 @@ def spent(case: Case, state: State) -> float:
     return math.fsum((new.sum(axis=1) * case.cost).tolist())
 
 
+def leading(state: State) -> Ints:
+    """The broker that leads each row; that of the first slot where nobody does."""
+    return ints(state.replicas[np.arange(len(state.leader)), np.maximum(state.leader, 0)])
+
+
 def needs_repair(case: Case, state: State) -> bool:
     """Whether replicas are lost, missing, too many, or crowded in racks."""
     held = state.replicas >= 0

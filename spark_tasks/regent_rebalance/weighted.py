@@ -24,7 +24,7 @@ from regent_rebalance.problem import Problem
 from regent_rebalance.quantities import NO_LIMIT, Quantity
 from regent_rebalance.ragged import Ints, ints, owners, positions
 from regent_rebalance.replicas import shuffled
-from regent_rebalance.search import Search, needs_repair, spent, start_state, unsettled
+from regent_rebalance.search import Search, leading, needs_repair, spent, start_state, unsettled
 from regent_rebalance.snapshot import Snapshot
 
 _PULL = 0.05
@@ -97,7 +97,7 @@ def plan_weighted(
         copied = least if goals.bytes_share == 1.0 else bound(_cost(1.0, problem), None)
     return WeightedPlan(
         placement=placement,
-        leading=ints(state.replicas[np.arange(len(state.leader)), np.maximum(state.leader, 0)]),
+        leading=leading(state),
         objective=objective,
         moves_bound=math.ceil(moves),
         bytes_bound=math.floor(copied * _mean(problem)),

@@ -22,8 +22,8 @@ _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 class DefinitionEnd:
     """Knows whether the definition of a kind is being deleted.
 
-    The API server notes that in the definition before it deletes the first object. So whoever has
-    seen an object being deleted and asks after that is told.
+    The API server notes that in the definition before it deletes the first object. So an answer is
+    right if the question comes after an object was seen being deleted.
     """
 
     def __init__(self, client: KubeClient, kind: ResourceKind) -> None:
