@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix upgrade simulate lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix upgrade simulate cuts lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -24,6 +24,7 @@ demo-cluster: setup ## the same in pods: a cluster of one node, Regent installed
 
 test: setup ## all tests (the first time also builds the Kubernetes API: some minutes)
 	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
+	@PYTHONPATH=spark_tasks $(PYTHON_RUN) -m regent_rebalance.compile_ahead
 	@$(PYTHON_RUN) -m pytest -n $(WORKERS) $(ARGS)
 
 unit: setup ## the tests that need no servers
@@ -43,6 +44,10 @@ upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \
 		$(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED))
+
+cuts: setup ## stories of the simulation, cut short at every effect (some ten minutes)
+	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-cut tests/simulation/test_crash_everywhere.py \
+		tests/simulation/test_crash_at_the_endpoint.py tests/simulation/test_standby.py $(ARGS)
 
 lint: setup ## style, types, direction of imports, spelling
 	@.venv/bin/ruff format --check .

@@ -7,6 +7,7 @@ snapshot, the plan, its bounds and batches, the encoding and the writing of the 
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ _SPARK_TASKS = Path(__file__).parents[1] / "spark_tasks"
 MAIN = _SPARK_TASKS / "plan_on_spark.py"
 """What `spark-submit` runs."""
 
+_SPARK = "Spark"
+
 _JVM, _DRIVER, _WORKER, _PLANNER = _PARTS = ("JVM", "driver", "worker", "planner")
 
 _CHOSEN = ("C uniform", "C rack-aware", "C linear", "D uniform")
@@ -35,11 +38,14 @@ _ENVIRONMENT = {
     "OPENBLAS_NUM_THREADS": "1",
     "OMP_NUM_THREADS": "1",
 }
+_C1 = "-XX:TieredStopAtLevel=1"
+
 _GOALS = [*(f"--goal={name}" for name in ALL_GOALS), "--resource-balance=1.05"]
 _COLUMNS = ("shape", "way", "wall s", "CPU s", *_PARTS, "MiB", "JVM MiB", "planner MiB")
 _NOTES = (
     "process: `python -m regent_rebalance make`, JSON in and out, as Regent starts it; Spark: "
-    "`spark-submit` with the master local[*], from Parquet to JSON. Both plans are the same bytes.",
+    "`spark-submit` with the master local[*], from Parquet to JSON; archive: with an archive of "
+    "Java's classes that was made before. All plans are the same bytes.",
     "CPU s by part, looked at ten times a second. JVM and planner run side by side in part; wall "
     "time is of use on an idle machine alone.",
     "MiB: all processes at one moment; a page that several share counts once.",
@@ -69,16 +75,19 @@ def _run(options: Options, console: Console) -> Result:
             environment=_ENVIRONMENT,
             timeout_s=options.timeout_s,
         )
+        files = _Files(folder)
+        archive = folder / "classes.jsa"
+        save_snapshot(generate(SHAPES[0]), files.parquet)
+        _on_spark(files, options, f"-XX:ArchiveClassesAtExit={archive}")
         for shape in shapes:
             snapshot = generate(shape)
-            files = folder / "snapshot.json", folder / "snapshot.parquet"
-            for file in files:
+            for file in (files.json, files.parquet):
                 save_snapshot(snapshot, file)
-            for way, cost in _plans(files, folder / "plan.json", options):
+            for way, cost in _plans(files, archive, options):
                 figures = _figures(shape, way, cost)
                 measured.append(figures)
                 console.print(f"{shape.name}, {way}: {cost.wall_s:.1f} s", markup=False)
-    on_spark = [each for each in measured if each["way"] == "Spark"]
+    on_spark = [each for each in measured if each["way"] == _SPARK]
     last = on_spark[-1]
     return Result(
         seconds={REGENT: [each["wall_s"] for each in on_spark]},
@@ -96,26 +105,53 @@ def _shapes(size: int) -> list[Shape]:
     return [shape for shape in fitting if shape.name in _CHOSEN] or fitting[:1]
 
 
-def _plans(files: tuple[Path, Path], plan: Path, options: Options) -> Sequence[tuple[str, Cost]]:
-    json_file, parquet_file = files
+@dataclass(frozen=True, slots=True)
+class _Files:
+    """A snapshot in both formats, and the plan."""
+
+    folder: Path
+
+    @property
+    def json(self) -> Path:
+        return self.folder / "snapshot.json"
+
+    @property
+    def parquet(self) -> Path:
+        return self.folder / "snapshot.parquet"
+
+    @property
+    def plan(self) -> Path:
+        return self.folder / "plan.json"
+
+
+def _plans(files: _Files, archive: Path, options: Options) -> Sequence[tuple[str, Cost]]:
     process = _measured(
         [sys.executable, "-m", "regent_rebalance", "make", "/dev/stdin", "--json", *_GOALS],
         options,
-        given=json_file,
+        given=files.json,
     )
-    machine.wait_until_idle(busy_share=0.1, timeout_s=options.idle_timeout_s)
-    spark = _measured(
+    measured = [("process", process)]
+    for way, java_options in (
+        (_SPARK, []),
+        (f"{_SPARK}, archive", [f"-XX:SharedArchiveFile={archive}"]),
+    ):
+        machine.wait_until_idle(busy_share=0.1, timeout_s=options.idle_timeout_s)
+        measured.append((way, _on_spark(files, options, *java_options)))
+        if files.plan.read_bytes() != process.output:
+            raise BenchmarkError("the plan on Spark is another one than the process's")
+    return measured
+
+
+def _on_spark(files: _Files, options: Options, *java_options: str) -> Cost:
+    return _measured(
         [
             Path(sys.executable).with_name("spark-submit"),
-            *("--master", "local[*]", "--driver-java-options", "-XX:TieredStopAtLevel=1"),
+            *("--master", "local[*]", "--driver-java-options", " ".join([_C1, *java_options])),
             MAIN,
-            *("--snapshot", parquet_file.as_uri(), "--plan", plan.as_uri(), "--", *_GOALS),
+            *("--snapshot", files.parquet.as_uri(), "--plan", files.plan.as_uri(), "--", *_GOALS),
         ],
         options,
     )
-    if plan.read_bytes() != process.output:
-        raise BenchmarkError("the plan on Spark is another one than the process's")
-    return [("process", process), ("Spark", spark)]
 
 
 def _measured(

@@ -198,17 +198,30 @@ class KafkaTools:
         if "ERROR" in result.stderr:
             raise ToolError(f"producing to {topic} failed:\n{result.stderr}")
 
-    def consume(self, topic: str, count: int, *, timeout_s: float = 30.0) -> list[str]:
+    def consume(
+        self,
+        topic: str,
+        count: int,
+        *,
+        partition: int | None = None,
+        timeout_s: float = 30.0,
+    ) -> list[str]:
         """The first `count` messages of a topic, by the console consumer.
+
+        It is in a group, so brokers make `__consumer_offsets` if it is not there yet: on any of the
+        brokers that they take for live. With `partition` it reads only that one and needs no group.
 
         Raises:
             ToolError: there were fewer within `timeout_s`.
         """
+        where = ["--from-beginning"]
+        if partition is not None:
+            where = [f"--partition={partition}", "--offset=earliest"]
         result = self.run(
             "kafka-console-consumer",
             f"--bootstrap-server={self.bootstrap_servers}",
             f"--topic={topic}",
-            "--from-beginning",
+            *where,
             f"--max-messages={count}",
             f"--timeout-ms={round(timeout_s * 1000)}",
             timeout_s=timeout_s + TOOL_TIMEOUT_S,

@@ -13,7 +13,12 @@ from collections.abc import Generator, Iterator
 import hypothesis
 import pytest
 
-pytest_plugins = ("tests.support.distribution", "tests.support.figures")
+pytest_plugins = (
+    "tests.support.distribution",
+    "tests.support.early_failures",
+    "tests.support.every_cut",
+    "tests.support.figures",
+)
 
 # How long an example takes depends on what else the machine does.
 hypothesis.settings.register_profile("regent", deadline=None)

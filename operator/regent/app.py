@@ -27,6 +27,7 @@ from regent.controller.config import ControllerConfig, MissingCluster
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
 from regent.kube.metrics import ResourceMetrics, ServingCollector, ServingState
+from regent.model.active_regent import ServedResources
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
@@ -57,7 +58,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+"""SIGHUP: the terminal that it was started in has ended. It would end the process at once."""
+
+_IGNORED_SIGNALS = (
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGVTALRM,
+    signal.SIGPROF,
+)
+"""They mean nothing here, and would end the process without a hand-over."""
 
 
 class App:
@@ -75,6 +86,7 @@ class App:
             state_changes=settings.state_change_log,
         )
         self._kubernetes: KubernetesSide | None = None
+        self._ignored: set[signal.Signals] = set()
         self._exchange = None if settings.without_kubernetes else open_exchange(settings)
         registry = CollectorRegistry()
         for collector in (ProcessCollector, PlatformCollector, GCCollector):
@@ -100,7 +112,7 @@ class App:
         )
 
     def run(self) -> int:
-        """Run until SIGTERM or SIGINT. Returns the exit status."""
+        """Run until SIGTERM, SIGINT or SIGHUP. Returns the exit status."""
         logger.info(
             "Regent starts",
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
@@ -108,7 +120,7 @@ class App:
         try:
             asyncio.run(self._main())
         finally:
-            for number in _STOP_SIGNALS:  # it is ending already
+            for number in (*_STOP_SIGNALS, *_IGNORED_SIGNALS):  # it is ending already
                 signal.signal(number, signal.SIG_IGN)
             self._http.close()
             if self._exchange is not None:
@@ -129,7 +141,11 @@ class App:
         loop = asyncio.get_running_loop()
         stop = asyncio.Event()
         for number in _STOP_SIGNALS:
+            if number is signal.SIGHUP and signal.getsignal(number) is signal.SIG_IGN:
+                continue  # nohup: it is to outlive its terminal
             loop.add_signal_handler(number, stop.set)
+        for number in _IGNORED_SIGNALS:
+            loop.add_signal_handler(number, self._ignore, number)
         # Not before: whoever gets an answer may send a signal, and expect an end in order.
         self._http.start()
         kubernetes = self._kubernetes = self._kubernetes_side(on_signal=stop.set)
@@ -141,7 +157,13 @@ class App:
             await self._until_stopped(stop)
         finally:
             # While this loop still takes the signals: a second one must not end the hand-over.
-            await asyncio.to_thread(self._controller.stop)
+            await self._controller.stopped()
+
+    def _ignore(self, number: signal.Signals) -> None:
+        """Say once of each that it is ignored."""
+        if number not in self._ignored:
+            self._ignored.add(number)
+            logger.info("Signal ignored: SIGTERM ends Regent", extra={"signal_name": number.name})
 
     async def _until_stopped(self, stop: asyncio.Event) -> None:
         loop = asyncio.get_running_loop()
@@ -178,6 +200,7 @@ class App:
                 runner=PlannerProcess(
                     timeout_s=self._settings.planner_timeout_s,
                     memory_bytes=self._settings.planner_memory_bytes,
+                    plan_bytes=self._settings.planner_exchange_max_bytes,
                 ),
                 history=self._settings.planner_history,
                 spark=None
@@ -242,6 +265,13 @@ def _kube_settings(settings: Settings) -> KubeSettings:
         lease_name=settings.lease_name,
         evictions=eviction_settings(settings),
     )
+
+
+def _served_resources(settings: Settings) -> ServedResources:
+    """What others are told of them."""
+    if settings.without_kubernetes:
+        return ServedResources(lease=None)
+    return _kube_settings(settings).served_resources
 
 
 def _eviction_endpoint(settings: Settings) -> EvictionEndpoint | None:
@@ -354,5 +384,6 @@ def controller_config(
         announced_listeners=frozenset(map(str.upper, settings.endpoint_announced_listeners)),
         inter_broker_listener=None if listener is None else listener.upper(),
         election_path=settings.election_path,
+        resources=_served_resources(settings),
         suspicion_backoff_ms=settings.suspicion_backoff_seconds * 1000,
     )

@@ -8,32 +8,40 @@ batch has ended.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
+import numpy.typing as npt
 
 from regent_rebalance.disk_room import DiskRoom
 from regent_rebalance.moves import NOBODY, URGENCIES, Moves, disk_used
-from regent_rebalance.ragged import Ints, ints, owners
+from regent_rebalance.packing import NOTHING, PLAIN, UNPLACED, Batches, Work, compiled_packing
+from regent_rebalance.ragged import Ints, ints, offsets_of, owners
 from regent_rebalance.schedule import Batch, Limits, Schedule
 from regent_rebalance.snapshot import Snapshot, listed
 
-_TRIES = 32
-"""Batches of more urgent changes that a change is tried in: effort is counted, never timed."""
+_FEW = 2_000
+"""So many changes are packed before Numba has been loaded."""
 
-_UNPLACED = -1
+_T = TypeVar("_T", Batches, Work)
 
 
-def schedule_of(snapshot: Snapshot, moves: Moves, limits: Limits) -> Schedule:
-    """Every change in one batch, the same for the same input."""
+def schedule_of(snapshot: Snapshot, moves: Moves, limits: Limits, *, few: int = _FEW) -> Schedule:
+    """Every change in one batch, the same for the same input.
+
+    Args:
+        few: So many changes are packed without compiled code, which takes a while to load.
+    """
     brokers = len(snapshot.brokers)
     room = DiskRoom.of(snapshot.brokers.disk_bytes, disk_used(snapshot), moves.received(brokers))
-    packing = _Packing(moves, limits, room, brokers)
+    packing = _Packing(moves, limits, room, brokers, few)
     packing.pack(_order(moves, brokers))
+    batch = packing.batch
     return Schedule(
         limits=limits,
-        batch=ints(packing.batch),
-        batches=_batches(snapshot, moves, ints(packing.batch)),
+        batch=batch,
+        batches=_batches(snapshot, moves, batch),
         least_load=_busiest(moves, brokers),
         least_batches=_least_batches(moves, brokers, limits),
         notes=tuple(_notes(snapshot, moves, packing)),
@@ -56,17 +64,48 @@ def _size_class(size: Ints) -> Ints:
     return ints(4 * exponent + np.floor(8 * mantissa - 4))
 
 
-@dataclass(slots=True)
-class _Lane:
-    """What one broker sends, or what it receives, in each batch. Batches are bits of ``full``."""
+def _work(moves: Moves, limits: Limits, brokers: int) -> Work:
+    """Lanes of what brokers receive, and then of what they send."""
+    sends = (moves.source != NOBODY) & (moves.copies > 0)
+    begin = offsets_of(moves.copies + sends)
+    lane, copies = np.empty(begin[-1], dtype=np.int64), np.ones(begin[-1], dtype=np.int64)
+    lane[np.arange(len(moves.targets)) + offsets_of(sends)[owners(moves.target_offsets)]] = (
+        moves.targets
+    )
+    last = begin[1:][sends] - 1
+    lane[last] = moves.source[sends] + brokers
+    copies[last] = moves.copies[sends]
+    most = limits.bytes if limits.bytes is not None else int(np.iinfo(np.int64).max)
+    return Work(moves.size, moves.urgency, begin, lane, copies, 2 * brokers, limits.copies, most)
 
-    full: int = 0
-    copies: dict[int, int] = field(default_factory=dict)
-    bytes: dict[int, int] = field(default_factory=dict)
+
+def _lists(arrays: _T) -> _T:
+    """The same with lists, whose numbers Python reads faster."""
+    made: Any = type(arrays)
+    return cast(
+        _T, made(*(each.tolist() if isinstance(each, np.ndarray) else each for each in arrays))
+    )
+
+
+def _empty_batches(work: Work) -> Batches:
+    changes, entries = len(work.size), 1
+    while entries < 2 * len(work.lane):
+        entries *= 2
+    zeros = partial(np.zeros, dtype=np.int64)
+    return Batches(
+        of=np.full(changes, UNPLACED, dtype=np.int64),
+        used=zeros(1),
+        load=zeros(changes + 1),
+        urgent=np.full(changes + 1, len(URGENCIES) - 1, dtype=np.int64),
+        key=np.full(entries, NOTHING, dtype=np.int64),
+        copies=zeros(entries),
+        bytes=zeros(entries),
+        next=zeros(entries),
+    )
 
 
 class _Packing:
-    """Batches that are being filled.
+    """Places changes with disks in mind.
 
     Attributes:
         batch: The batch of each change.
@@ -74,27 +113,41 @@ class _Packing:
         room: The disks once all changes are placed.
     """
 
-    def __init__(self, moves: Moves, limits: Limits, room: DiskRoom, brokers: int) -> None:
-        self.batch = [_UNPLACED] * len(moves)
+    def __init__(
+        self, moves: Moves, limits: Limits, room: DiskRoom, brokers: int, few: int
+    ) -> None:
         self.crowded: list[int] = []
-        self.room, self._limits = room, limits
-        self._sending = [_Lane() for _ in range(brokers)]
-        self._receiving = [_Lane() for _ in range(brokers)]
-        self._copies, self._size = moves.copies.tolist(), moves.size.tolist()
-        self._source, self._urgency = moves.source.tolist(), moves.urgency.tolist()
-        self._targets, self._targets_at = moves.targets.tolist(), moves.target_offsets.tolist()
+        self.room = room
+        self._frees = (moves.copies == 0) & (np.diff(moves.gone_offsets) > 0)
+        self._size: list[int] = moves.size.tolist()
+        self._targets: list[int] = moves.targets.tolist()
+        self._targets_at = moves.target_offsets.tolist()
         self._gone, self._gone_at = moves.gone.tolist(), moves.gone_offsets.tolist()
         self._gone_bytes = moves.gone_bytes.tolist()
-        self._load: list[int] = []  # of each batch's busiest broker
-        self._urgent: list[int] = []  # the highest urgency in each batch
-        self._more_urgent = [0] * len(URGENCIES)  # for each urgency the batches of higher ones
+        work = _work(moves, limits, brokers)
+        batches = _empty_batches(work)
+        self._packing = PLAIN if len(moves) <= few else compiled_packing()
+        self._is_plain = self._packing is PLAIN
+        self._work = _lists(work) if self._is_plain else work
+        self._batches = _lists(batches) if self._is_plain else batches
+
+    @property
+    def batch(self) -> Ints:
+        placed = ints(cast(npt.ArrayLike, self._batches.of))
+        last = max(0, self._batches.used[0] - 1)
+        return np.where(placed == UNPLACED, last, placed)
 
     def pack(self, order: Ints) -> None:
         """Place every change, those with copies in this order."""
-        for change, copies in enumerate(self._copies):
-            if copies == 0 and self._gone_at[change] < self._gone_at[change + 1]:
-                self._open(0, self._urgency[change])
-                self._settle(change, 0)  # frees disks, and waits for nothing
+        batches = self._batches
+        for change in np.flatnonzero(self._frees).tolist():
+            batches.of[change], batches.used[0] = 0, 1
+            self._free(change, 0)  # waits for nothing
+        if self.room.is_ample:
+            self._packing.place_all(
+                self._work, batches, order.tolist() if self._is_plain else order
+            )
+            return
         waiting = order.tolist()
         while waiting:
             still = [change for change in waiting if not self._place_in_room(change)]
@@ -102,75 +155,27 @@ class _Packing:
                 self.crowded = still
                 break
             waiting = still
-        behind = len(self._load)
+        behind = batches.used[0]
         for change in self.crowded:
             self._place(change, behind)
-        last = max(0, len(self._load) - 1)
-        self.batch = [last if batch == _UNPLACED else batch for batch in self.batch]
 
     def _place_in_room(self, change: int) -> bool:
         """Place a change unless the disks of its targets have no room as far as is known now."""
-        targets = self._targets[self._targets_at[change] : self._targets_at[change + 1]]
-        begin = self.room.first_batch(targets, self._size[change])
+        begin = self.room.first_batch(self._targets_of(change), self._size[change])
         if begin is not None:
             self._place(change, begin)
         return begin is not None
 
     def _place(self, change: int, begin: int) -> None:
         """Put a change into the first batch that takes it, from ``begin`` on."""
-        targets = self._targets[self._targets_at[change] : self._targets_at[change + 1]]
-        size, source = self._size[change], self._source[change]
-        lanes = [(self._receiving[broker], 1) for broker in targets]
-        if source != NOBODY:
-            lanes.append((self._sending[source], len(targets)))
-        closed = (1 << begin) - 1
-        for lane, _ in lanes:
-            closed |= lane.full
-        urgency, tries = self._urgency[change], 0
-        while True:
-            batch = (~closed & (closed + 1)).bit_length() - 1
-            if all(self._fits(lane, batch, copies, size, urgency) for lane, copies in lanes):
-                break
-            closed |= 1 << batch
-            if batch < len(self._load) and self._urgent[batch] < urgency:
-                tries += 1
-                if tries == _TRIES:
-                    closed |= self._more_urgent[urgency]
-        self._add(lanes, batch, size, urgency)
-        self._settle(change, batch)
-        self.room.arrive(targets, size, batch)
+        batch = self._packing.place(self._work, self._batches, change, begin)
+        self._free(change, batch)
+        self.room.arrive(self._targets_of(change), self._size[change], batch)
 
-    def _fits(self, lane: _Lane, batch: int, copies: int, size: int, urgency: int) -> bool:
-        has, load = lane.copies.get(batch, 0), lane.bytes.get(batch, 0)
-        new_load = load + copies * size
-        guest = batch < len(self._load) and self._urgent[batch] < urgency
-        if guest and new_load > self._load[batch]:
-            return False
-        if has == 0:
-            return True
-        limit = self._limits.bytes
-        return has + copies <= self._limits.copies and (limit is None or new_load <= limit)
+    def _targets_of(self, change: int) -> list[int]:
+        return self._targets[self._targets_at[change] : self._targets_at[change + 1]]
 
-    def _add(self, lanes: list[tuple[_Lane, int]], batch: int, size: int, urgency: int) -> None:
-        self._open(batch, urgency)
-        for lane, copies in lanes:
-            has = lane.copies[batch] = lane.copies.get(batch, 0) + copies
-            load = lane.bytes[batch] = lane.bytes.get(batch, 0) + copies * size
-            self._load[batch] = max(self._load[batch], load)
-            limit = self._limits.bytes
-            if has >= self._limits.copies or (limit is not None and load >= limit):
-                lane.full |= 1 << batch
-
-    def _open(self, batch: int, urgency: int) -> None:
-        if batch == len(self._load):
-            self._load.append(0)
-            self._urgent.append(len(URGENCIES) - 1)
-        for less in range(urgency + 1, self._urgent[batch] + 1):
-            self._more_urgent[less] |= 1 << batch
-        self._urgent[batch] = min(self._urgent[batch], urgency)
-
-    def _settle(self, change: int, batch: int) -> None:
-        self.batch[change] = batch
+    def _free(self, change: int, batch: int) -> None:
         for i in range(self._gone_at[change], self._gone_at[change + 1]):
             self.room.leave(self._gone[i], self._gone_bytes[i], batch)
 

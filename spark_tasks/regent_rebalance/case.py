@@ -77,7 +77,8 @@ class State(NamedTuple):
         leader: The slot that leads each row, -1 for none.
         load: Broker and quantity.
         price: The potential of each broker and quantity, in the case that the state is used with.
-        first: What the first unit gains that a broker gets, by broker and quantity.
+        first: What the first unit gains that a broker gets, by quantity and broker.
+        reached: Scratch: a number for each broker.
         outside: Brokers that are outside a limit.
         lacks: Brokers that have less than the least of something.
         short: For each quantity how many brokers have less than the least.
@@ -91,6 +92,7 @@ class State(NamedTuple):
     load: Floats
     price: Floats
     first: Floats
+    reached: Floats
     outside: Bools
     lacks: Bools
     short: Ints

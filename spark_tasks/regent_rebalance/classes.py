@@ -156,11 +156,12 @@ def designate(problem: Problem, *, rounds: int = 64) -> Ints:
     excess = (loads - limit) / np.maximum(loads, 1)
     left = excess * loads
     chosen = np.full(problem.partitions, -1, dtype=np.int64)
+    replication = np.diff(problem.offsets)
     for turn in range(rounds):
         members = np.arange(turn, problem.partitions, rounds)
         if len(members) == 0:
             break
-        lengths = np.diff(problem.offsets)[members]
+        lengths = replication[members]
         best = np.full(len(members), -np.inf)
         pick = problem.offsets[members].copy()
         for column in range(int(lengths.max())):

@@ -2,15 +2,18 @@
 
 Exit status: 0 a plan that meets every goal, 1 input that cannot be, 2 wrong use, 3 hard goals that
 no plan meets, 4 a plan that leaves a soft goal unmet, 6 a package is missing that the goals need,
-7 a history that cannot be used;
+7 a history that cannot be used, 8 too little memory, or no room for the output;
 ``diff``: 5 if the plans differ.
 """
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +28,7 @@ from regent_rebalance.errors import (
     PackageMissingError,
     PlannerError,
 )
-from regent_rebalance.files import load_plan, load_snapshot, save_batches, save_plan
+from regent_rebalance.files import load_plan, load_snapshot, save_batches, save_plan, write_file
 from regent_rebalance.goals import ALL_GOALS, DEFAULT_GOALS, MIN_LEADERS, Goals
 from regent_rebalance.history_options import (
     HistoryUnusableError,
@@ -38,7 +41,9 @@ from regent_rebalance.json_files import encode_plan, summary_document
 from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
 from regent_rebalance.schedule import Limits
+from regent_rebalance.shortages import shortages_named
 from regent_rebalance.snapshot import Snapshot
+from regent_rebalance.standard_streams import open_missing_streams
 from regent_rebalance.text import render_difference, render_plan
 from regent_rebalance.what_if import WhatIf, assume, by_topic
 
@@ -57,8 +62,27 @@ class _PackageMissingError(click.ClickException):
     exit_code = 6
 
 
+@contextmanager
+def _without_collector() -> Iterator[None]:
+    """Python's collector looks again and again for cycles among rows by the million, which have
+    none."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
 class _Group(click.Group):
-    """Takes a snapshot where a command could stand; shows the package's errors as a message."""
+    """Takes a snapshot where a command could stand; shows the package's errors, and what the
+    machine lacks, as a message."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        open_missing_streams()
+        with shortages_named():
+            return super().main(*args, **kwargs)
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
@@ -75,7 +99,8 @@ class _Group(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
-            return super().invoke(ctx)
+            with _without_collector():
+                return super().invoke(ctx)
         except InfeasibleGoalsError as error:
             reasons = "".join(f"\n  - {reason}" for reason in error.reasons)
             raise _InfeasibleError(f"no plan meets the hard goals:{reasons}") from error
@@ -157,6 +182,7 @@ def make(
       4  the plan leaves a soft goal unmet
       6  a package is missing that the goals need
       7  the history cannot be used, or is too old
+      8  there is not enough memory, or no room for the output
     """
     limits = Limits(copies=batch_copies, bytes=batch_bytes, rate=throttle)
     what_if = WhatIf(added=add_broker, lost_racks=lose_rack, lost_brokers=lose_broker)
@@ -251,7 +277,7 @@ def _save_report(made: Plan, file: Path | None) -> None:
     if file is not None:
         from regent_rebalance.html_report import render_report
 
-        file.write_text(render_report(made), encoding="utf-8")
+        write_file(file, render_report(made).encode())
 
 
 def _print(text: str) -> None:

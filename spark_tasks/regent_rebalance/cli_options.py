@@ -15,6 +15,9 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _ID_MAX = 2**31 - 1
 _NUMBER_MAX = 2**15 - 1
 _BROKER_ID = click.IntRange(max=_ID_MAX)
+_AMOUNT_MAX = 2**53
+"""As in files: sums stay within 64 bits."""
+_AMOUNT = click.IntRange(max=_AMOUNT_MAX)
 
 _UNITS = {"": 1, "B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 
@@ -31,7 +34,10 @@ class ByteCount(click.ParamType[int]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(|B|kB|MB|GB|TB)", str(value))
         if match is None:
             self.fail(f"{value!r} is no number of bytes, such as 1000, 1kB or 1.5GB", param, ctx)
-        return int(Decimal(match[1]) * _UNITS[match[2]])
+        number = int(Decimal(match[1]) * _UNITS[match[2]])
+        if number > _AMOUNT_MAX:
+            self.fail(f"{value!r} is more than {_AMOUNT_MAX:,} bytes", param, ctx)
+        return number
 
 
 def numbers_of_topics(
@@ -79,7 +85,7 @@ def goal_options(command: _F) -> _F:
                      help="Share of disks and networks that may be used."),
         click.option("--bytes-share", type=float, default=0.0, show_default=True,
                      help="What is saved: 0 new replicas, 1 bytes, between them both."),
-        click.option("--max-replicas", type=int, help="Replicas that one broker may have."),
+        click.option("--max-replicas", type=_AMOUNT, help="Replicas that one broker may have."),
         click.option("--drain", multiple=True, type=_BROKER_ID, metavar="ID",
                      help="A broker to be emptied."),
         click.option("--exclude", multiple=True, type=_BROKER_ID, metavar="ID",
@@ -99,7 +105,7 @@ def batch_options(command: _F) -> _F:
     """Limits of a batch."""
     return _with(
         command,
-        click.option("--batch-copies", type=int, default=5, show_default=True,
+        click.option("--batch-copies", type=_AMOUNT, default=5, show_default=True,
                      help="New replicas that a broker sends, or receives, in one batch."),
         click.option("--batch-bytes", type=ByteCount(),
                      help="Bytes that a broker sends, or receives, in one batch."),

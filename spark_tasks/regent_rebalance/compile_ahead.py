@@ -8,8 +8,11 @@ from __future__ import annotations
 
 from typing import Final
 
+from regent_rebalance.batches import schedule_of
 from regent_rebalance.goals import ALL_GOALS, Goals
+from regent_rebalance.moves import moves_of
 from regent_rebalance.planner import make_plan
+from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
 
 _BROKERS: Final = 6
@@ -24,7 +27,9 @@ def compile_ahead() -> None:
         PackageMissingError: Numba is missing.
     """
     snapshot = _lopsided()
-    make_plan(snapshot, Goals(ALL_GOALS, max_replicas=_PARTITIONS, drained=(_BROKERS,)))
+    goals = Goals(ALL_GOALS, max_replicas=_PARTITIONS, drained=(_BROKERS,))
+    plan = make_plan(snapshot, goals)
+    schedule_of(snapshot, moves_of(snapshot, goals, plan.changes), Limits(), few=0)
     # no plan comes so close: what is out of reach is found by a second search
     make_plan(snapshot, Goals(ALL_GOALS, resource_balance=1.0, bytes_share=0.5))
 

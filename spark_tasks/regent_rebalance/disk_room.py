@@ -53,6 +53,11 @@ class DiskRoom:
             }
         )
 
+    @property
+    def is_ample(self) -> bool:
+        """Whether no disk could overflow, whatever the order is."""
+        return not self._disks
+
     def first_batch(self, brokers: Sequence[int], size: int) -> int | None:
         """The first batch from which on all of these have room; None if one never has."""
         first = 0

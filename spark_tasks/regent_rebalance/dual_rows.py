@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regent_rebalance.case import Case, Floats
-from regent_rebalance.jit import inlined
+from regent_rebalance.jit import compiled, inlined
 from regent_rebalance.ragged import Bools, Ints, ints
 
 
@@ -65,22 +65,40 @@ def rows_of(case: Case, cost: Floats) -> Rows:
     """
     home = case.home.astype(np.int64)
     home[(home >= 0) & ~case.keeps[home]] = -1
-    limit = np.full(len(home), home.shape[1]) if case.keep_crowds else case.rack_limit
-    rack = case.rack[home]
-    racks = np.where(home < 0, -1 - np.arange(home.shape[1]), rack)
-    most = (racks[:, :, None] == racks[:, None, :]).sum(axis=2).max(axis=1, initial=0)
+    limit = ints(np.full(len(home), home.shape[1]) if case.keep_crowds else case.rack_limit)
+    rack, free = case.rack[home], np.empty(len(home), dtype=np.bool_)
+    find_free(home, rack, limit, case.factor, free)
     return Rows(
         row=np.arange(len(home)),
         weight=np.ones(len(home)),
-        free=(most <= limit) & ((home >= 0).sum(axis=1) <= case.factor),
+        free=free,
         home=home,
         rack=rack,
-        rack_limit=ints(limit),
+        rack_limit=limit,
         factor=case.factor,
         amount=case.replica_loads,
         cost=cost,
         toll=np.zeros(home.shape),
     )
+
+
+@compiled
+def find_free(home: Ints, rack: Ints, limit: Ints, factor: Ints, free: Bools) -> None:
+    """Write for each row whether each replica may stay, whichever others do.
+
+    Args:
+        home, rack: Row and slot.
+        limit, factor: Replicas of each row that may be in a rack, and in all.
+    """
+    for row in range(home.shape[0]):
+        held, most = 0, 0
+        for s in range(home.shape[1]):
+            same = 0
+            for other in range(home.shape[1]):
+                same += int(home[row, other] >= 0 and rack[row, other] == rack[row, s])
+            if home[row, s] >= 0:
+                held, most = held + 1, max(most, same)
+        free[row] = most <= limit[row] and held <= factor[row]
 
 
 def scratch(rows: Rows) -> tuple[Ints, Floats]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from io import BytesIO
 from pathlib import Path
@@ -11,12 +12,14 @@ from typing import BinaryIO, Final
 from regent_rebalance import json_files
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.plan import Plan
-from regent_rebalance.snapshot import Snapshot
+from regent_rebalance.snapshot import Snapshot, listed
 
 _PARQUET = ".parquet"
 
 PIPE_MAX_BYTES: Final = 1 << 30
 """Snapshots of several million replicas have less."""
+
+_BATCH: Final = re.compile(r"batch-\d+\.json", re.ASCII)
 
 _PIECE_BYTES: Final = 1 << 20
 
@@ -31,13 +34,13 @@ def load_snapshot(path: Path) -> Snapshot:
 
 
 def save_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """An existing file is replaced."""
+    """Raises as :func:`write_file` does."""
     if path.suffix == _PARQUET:
         from regent_rebalance import parquet_files
 
-        parquet_files.write_snapshot(snapshot, path)
+        write_file(path, parquet_files.encode_snapshot(snapshot))
     else:
-        path.write_bytes(json_files.encode_snapshot(snapshot))
+        write_file(path, json_files.encode_snapshot(snapshot))
 
 
 def load_plan(path: Path) -> Plan:
@@ -50,19 +53,20 @@ def load_plan(path: Path) -> Plan:
 
 
 def save_plan(plan: Plan, path: Path) -> None:
-    """An existing file is replaced."""
+    """Raises as :func:`write_file` does."""
     if path.suffix == _PARQUET:
         from regent_rebalance import parquet_files
 
-        parquet_files.write_plan(plan, path)
+        write_file(path, parquet_files.encode_plan(plan))
     else:
-        path.write_bytes(json_files.encode_plan(plan))
+        write_file(path, json_files.encode_plan(plan))
 
 
 def save_batches(plan: Plan, folder: Path) -> list[Path]:
     """A file for each batch; existing files of these names are replaced.
 
-    Raises InvalidInputError for a plan without batches, or for a cluster that is not.
+    Raises InvalidInputError for a plan without batches, for a cluster that is not, for a folder
+    with further batches, or as :func:`write_file` does.
     """
     if plan.details is None:
         raise InvalidInputError(f"plan {plan.hash} has no batches: plan again")
@@ -76,11 +80,38 @@ def save_batches(plan: Plan, folder: Path) -> list[Path]:
     files = [folder / f"batch-{i:0{width}}.json" for i in range(1, len(contents) + 1)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for file, content in zip(files, contents, strict=True):
-            file.write_bytes(content)
+        further = sorted(
+            {file for file in folder.iterdir() if _BATCH.fullmatch(file.name)} - {*files}
+        )
     except OSError as error:
         raise InvalidInputError(f"{folder} cannot be written: {error.strerror}") from error
+    if further:
+        # Who carries out all files of the folder would carry out these, too.
+        raise InvalidInputError(
+            f"{folder} has batches of another plan ({listed([file.name for file in further])}): "
+            "remove them, or name another folder"
+        )
+    for file, content in zip(files, contents, strict=True):
+        write_file(file, content)
     return files
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """An existing file is replaced. What there is no room for as a whole is removed.
+
+    Raises InvalidInputError for a file that cannot be written.
+    """
+    try:
+        with path.open("wb") as file:
+            try:
+                file.write(content)
+                file.flush()
+            except OSError:
+                if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                    path.unlink(missing_ok=True)
+                raise
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written: {error.strerror}") from error
 
 
 def _read(path: Path) -> bytes:

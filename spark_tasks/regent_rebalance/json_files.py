@@ -394,5 +394,5 @@ def _lines(head: dict[str, Any], partitions: Sequence[Any]) -> bytes:
     """A line for each partition: people compare such files."""
     encoder = msgspec.json.Encoder()
     opening = encoder.encode(head)[:-1]
-    rows = b",\n".join(encoder.encode(row) for row in partitions)
+    rows = encoder.encode_lines(partitions).rstrip(b"\n").replace(b"\n", b",\n")
     return opening + b',"partitions":[\n' + rows + b"\n]}\n"

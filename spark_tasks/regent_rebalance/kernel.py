@@ -181,6 +181,36 @@ def is_open(case: Case, row: int, broker: int) -> bool:
     return case.takes[broker] or (case.keeps[broker] and is_home(case, row, broker))
 
 
+@inlined
+def write_reach(
+    first: Floats,
+    replica_loads: Floats,
+    leader_loads: Floats,
+    row: int,
+    kinds: int,
+    leading: int,
+    reached: Floats,
+) -> None:
+    """Write what each broker gains at most from a replica of a row, its topic left out.
+
+    A quantity after the other: so several brokers are one instruction.
+
+    Args:
+        leading: How many quantities that leaders alone bring come with it.
+    """
+    brokers = reached.shape[0]
+    for broker in range(brokers):
+        reached[broker] = 0.0
+    for k in range(kinds):
+        amount = replica_loads[row, k]
+        for broker in range(brokers):
+            reached[broker] += amount * first[k, broker]
+    for j in range(leading):
+        amount = leader_loads[row, j]
+        for broker in range(brokers):
+            reached[broker] += amount * first[kinds + j, broker]
+
+
 @compiled
 def best_target(  # noqa: C901 - most of the time is spent in this loop
     case: Case,
@@ -204,7 +234,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
         threshold, most_reduced, prices: What is enough, as :func:`regent_rebalance.sweeps.sweep`
             has it.
     """
-    load, now, first = state.load, state.price, state.first
+    load, now, reached = state.load, state.price, state.reached
     least, most, capacity, middle = case.least, case.most, case.capacity, case.middle
     pull, soft, hard = case.pull, case.soft, case.hard
     replica_loads, leader_loads, takes = case.replica_loads, case.leader_loads, case.takes
@@ -220,8 +250,12 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
         leading = 0
     source = replicas[row, slot]
     saved = dual_price(case, row, source, prices) if most_reduced < np.inf else 0.0
-    best, best_gain = NOWHERE, -np.inf
+    write_reach(state.first, replica_loads, leader_loads, row, kinds, leading, reached)
+    lacked = topic_weight if by_topic and state.topic_short[topic] > 0 else 0.0
+    best, best_gain = NOWHERE, -np.inf if forced else np.nextafter(SLIGHT - given, -np.inf)
     for broker in range(takes.shape[0]):
+        if reached[broker] + lacked <= best_gain:
+            continue
         if only_lacking and not state.lacks[broker]:
             continue
         if not takes[broker] and not is_open(case, row, broker):
@@ -233,11 +267,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
             gain = -topic_weight
         elif by_topic and counts[topic, broker] < fewest:
             gain = topic_weight
-        reach = gain
-        for k in range(kinds):
-            reach += replica_loads[row, k] * first[broker, k]
-        for j in range(leading):
-            reach += leader_loads[row, j] * first[broker, kinds + j]
+        reach = gain + reached[broker]
         if reach <= best_gain:
             continue
         cost = move_cost(case, row, source, broker)
@@ -276,13 +306,42 @@ def dual_price(case: Case, row: int, broker: int, prices: Floats) -> float:
 
 
 @compiled
+def count_replicas(case: Case, load: Floats) -> None:
+    """Add to the loads of brokers what replicas bring at the start, without what leaders bring."""
+    for row in range(case.home.shape[0]):
+        for slot in range(case.home.shape[1]):
+            broker = case.home[row, slot]
+            if broker >= 0:
+                for k in range(case.replica_loads.shape[1]):
+                    load[broker, k] += case.replica_loads[row, k]
+
+
+@compiled
+def count_leaders_and_topics(case: Case, state: State) -> None:
+    """Choose leaders as at the start, and add what they bring; count replicas of topics."""
+    kinds = case.replica_loads.shape[1]
+    for row in range(case.home.shape[0]):
+        for slot in range(case.home.shape[1]):
+            broker = case.home[row, slot]
+            if broker < 0:
+                continue
+            if case.by_topic:
+                state.topic_count[case.topic[row], broker] += 1
+            if broker == case.led_by[row]:
+                state.leader[row] = slot
+        if state.leader[row] >= 0:
+            for j in range(case.leader_loads.shape[1]):
+                state.load[case.led_by[row], kinds + j] += case.leader_loads[row, j]
+
+
+@compiled
 def refresh(case: Case, state: State) -> None:
     """Make a state fit a case with other limits or prices than it was used with."""
     for k in range(state.load.shape[1]):
         state.short[k] = 0
         for broker in range(state.load.shape[0]):
             state.price[broker, k] = price(case, broker, k, state.load[broker, k])
-            state.first[broker, k] = first_gain(case, broker, k, state.load[broker, k])
+            state.first[k, broker] = first_gain(case, broker, k, state.load[broker, k])
             state.short[k] += int(state.load[broker, k] < case.least[broker, k])
     for broker in range(state.load.shape[0]):
         state.outside[broker] = is_outside(case, state, broker)
@@ -307,7 +366,7 @@ def add_load(case: Case, state: State, broker: int, row: int, sign: float, part:
         state.load[broker, k] += sign * amount
         state.short[k] += int(state.load[broker, k] < least)
         state.price[broker, k] = price(case, broker, k, state.load[broker, k])
-        state.first[broker, k] = first_gain(case, broker, k, state.load[broker, k])
+        state.first[k, broker] = first_gain(case, broker, k, state.load[broker, k])
     state.outside[broker] = is_outside(case, state, broker)
     state.lacks[broker] = lacks_something(case, state, broker)
 

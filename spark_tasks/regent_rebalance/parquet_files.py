@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -52,8 +53,8 @@ _PLAN_COLUMNS = {
 }
 
 
-def write_snapshot(snapshot: Snapshot, path: Path) -> None:
-    """Write a snapshot; an existing file is replaced."""
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """A snapshot as the content of a file."""
     ids = snapshot.brokers.ids
     leaders = np.where(snapshot.leader == UNKNOWN, UNKNOWN, ids[snapshot.leaders()])
     columns = [
@@ -67,7 +68,7 @@ def write_snapshot(snapshot: Snapshot, path: Path) -> None:
     ]
     brokers = msgspec.json.encode(broker_documents(snapshot.brokers))
     types = _SNAPSHOT_COLUMNS | _RATE_COLUMNS
-    _write(columns, types, {_BROKERS: brokers}, path)
+    return _encoded(columns, types, {_BROKERS: brokers})
 
 
 def read_snapshot(path: Path) -> Snapshot:
@@ -103,8 +104,8 @@ def _rates(table: Any, name: str) -> Ints | None:
     return _column(table, name) if name in table.column_names else None
 
 
-def write_plan(plan: Plan, path: Path) -> None:
-    """Write a plan; an existing file is replaced."""
+def encode_plan(plan: Plan) -> bytes:
+    """A plan as the content of a file."""
     changes = plan.changes
     columns = [
         pa.array(changes.topic, pa.string()).dictionary_encode(),
@@ -114,7 +115,7 @@ def write_plan(plan: Plan, path: Path) -> None:
         pa.array(changes.bytes),
         pa.array(plan.batch_numbers().astype(np.int32)),
     ]
-    _write(columns, _PLAN_COLUMNS, {_PLAN: msgspec.json.encode(summary_document(plan))}, path)
+    return _encoded(columns, _PLAN_COLUMNS, {_PLAN: msgspec.json.encode(summary_document(plan))})
 
 
 def read_plan(path: Path) -> Plan:
@@ -133,13 +134,13 @@ def read_plan(path: Path) -> Plan:
     return plan_from(changes, _column(table, "batch"), summary, source=str(path))
 
 
-def _write(
-    columns: list[Any], types: dict[str, Any], metadata: dict[bytes, bytes], path: Path
-) -> None:
+def _encoded(columns: list[Any], types: dict[str, Any], metadata: dict[bytes, bytes]) -> bytes:
     schema = pa.schema(list(types.items()), metadata=metadata)
     table = pa.Table.from_arrays(columns, schema=schema)
     # So a damaged page is seen: else other brokers or sizes would be read from it.
-    pq.write_table(table, path, compression="zstd", write_page_checksum=True)
+    content = BytesIO()
+    pq.write_table(table, content, compression="zstd", write_page_checksum=True)
+    return content.getvalue()
 
 
 def _read(

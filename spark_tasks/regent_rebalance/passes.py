@@ -21,7 +21,7 @@ from regent_rebalance.kernel import (
     place,
     price,
 )
-from regent_rebalance.ragged import Ints
+from regent_rebalance.ragged import Bools, Ints
 
 KEPT, CROWDED, LOST = 0, 1, 2
 """How much a replica has to go: not at all; its rack has too many; its broker may not keep it."""
@@ -36,6 +36,25 @@ def need(case: Case, state: State, row: int, slot: int) -> int:
     return KEPT if has_room(case, state, row, slot, broker) else CROWDED
 
 
+@inlined
+def present(state: State, row: int) -> int:
+    """How many replicas a row has."""
+    count = 0
+    for s in range(state.replicas.shape[1]):
+        count += int(state.replicas[row, s] >= 0)
+    return count
+
+
+@compiled
+def find_broken(case: Case, state: State, broken: Bools) -> None:
+    """Write for each row whether replicas are too many or too few, or one has to go."""
+    for row in range(state.replicas.shape[0]):
+        bad = present(state, row) != case.factor[row]
+        for s in range(state.replicas.shape[1]):
+            bad = bad or (state.replicas[row, s] >= 0 and need(case, state, row, s) > KEPT)
+        broken[row] = bad
+
+
 @compiled
 def repair(case: Case, state: State, order: Ints) -> int:
     """Give each row its replicas on brokers that may keep them, within racks' limits.
@@ -45,19 +64,15 @@ def repair(case: Case, state: State, order: Ints) -> int:
     """
     slots, missing = state.replicas.shape[1], 0
     for row in order:
-        present = 0
-        for s in range(slots):
-            present += int(state.replicas[row, s] >= 0)
-        while present > case.factor[row]:
+        count = present(state, row)
+        while count > case.factor[row]:
             drop(case, state, row)
-            present -= 1
+            count -= 1
         for _ in range(2 * slots):
-            if not move_neediest(case, state, row, case.factor[row] - present):
+            if not move_neediest(case, state, row, case.factor[row] - count):
                 break
-            present = 0
-            for s in range(slots):
-                present += int(state.replicas[row, s] >= 0)
-        missing += case.factor[row] - present
+            count = present(state, row)
+        missing += case.factor[row] - count
         for s in range(slots):
             if state.replicas[row, s] >= 0:
                 missing += int(need(case, state, row, s) > KEPT)
@@ -117,6 +132,62 @@ def move_neediest(case: Case, state: State, row: int, missing: int) -> bool:
     return best >= 0
 
 
+@inlined
+def may_lead_anew(case: Case, state: State, row: int) -> bool:
+    """Whether nobody leads a row, or another leader could help: the one that there is has too much
+    or too little of something, or a broker leads too little."""
+    now = state.leader[row]
+    if now < 0 or state.outside[state.replicas[row, now]]:
+        return True
+    kinds, short = case.replica_loads.shape[1], False
+    for j in range(case.leader_loads.shape[1]):
+        short = short or state.short[kinds + j] > 0
+    return short
+
+
+@inlined
+def best_leader(case: Case, state: State, row: int) -> tuple[int, float]:
+    """The slot that it gains most to let lead a row, NOWHERE if there is none; what it gains."""
+    now, given = state.leader[row], 0.0
+    if now >= 0:
+        given = gain_of_leader(case, state, state.replicas[row, now], row, -1.0)
+    best, best_gain = NOWHERE, -np.inf
+    for s in range(state.replicas.shape[1]):
+        if s == now or state.replicas[row, s] < 0:
+            continue
+        gain = given + gain_of_leader(case, state, state.replicas[row, s], row, 1.0)
+        if gain > best_gain:
+            best, best_gain = s, gain
+    return best, best_gain
+
+
+@compiled
+def find_away(case: Case, state: State, away: Bools) -> None:
+    """Write for each replica, as row * slots + slot, whether it is on a broker that had none."""
+    slots = state.replicas.shape[1]
+    for row in range(state.replicas.shape[0]):
+        for s in range(slots):
+            broker = state.replicas[row, s]
+            away[row * slots + s] = broker >= 0 and not is_home(case, row, broker)
+
+
+@compiled
+def find_leaders(case: Case, state: State, threshold: float, worthwhile: Bools) -> int:
+    """Write for each row whether it has no leader, or another one gains at least a threshold.
+
+    Returns:
+        How many such rows there are.
+    """
+    found = 0
+    for row in range(state.replicas.shape[0]):
+        good = may_lead_anew(case, state, row)
+        if good and state.leader[row] >= 0:
+            good = best_leader(case, state, row)[1] >= threshold
+        worthwhile[row] = good
+        found += int(good)
+    return found
+
+
 @compiled
 def lead_anew(case: Case, state: State, order: Ints, threshold: float) -> int:
     """Change leaders where that gains at least a threshold, and choose one where there is none.
@@ -124,26 +195,12 @@ def lead_anew(case: Case, state: State, order: Ints, threshold: float) -> int:
     Returns:
         How many have changed.
     """
-    kinds, changed = case.replica_loads.shape[1], 0
+    changed = 0
     for row in order:
-        now = state.leader[row]
-        given = 0.0
-        if now >= 0:
-            broker = state.replicas[row, now]
-            busy = state.outside[broker]
-            for j in range(case.leader_loads.shape[1]):
-                busy = busy or state.short[kinds + j] > 0
-            if not busy:
-                continue
-            given = gain_of_leader(case, state, broker, row, -1.0)
-        best, best_gain = NOWHERE, -np.inf
-        for s in range(state.replicas.shape[1]):
-            if s == now or state.replicas[row, s] < 0:
-                continue
-            gain = given + gain_of_leader(case, state, state.replicas[row, s], row, 1.0)
-            if gain > best_gain:
-                best, best_gain = s, gain
-        if best >= 0 and (now < 0 or best_gain >= threshold):
+        if not may_lead_anew(case, state, row):
+            continue
+        best, gain = best_leader(case, state, row)
+        if best >= 0 and (state.leader[row] < 0 or gain >= threshold):
             lead(case, state, row, best)
             changed += 1
     return changed

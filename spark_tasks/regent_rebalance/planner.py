@@ -1,13 +1,15 @@
-"""From a snapshot and goals to a plan. Pure: no files, no clock, no chance, one thread."""
+"""From a snapshot and goals to a plan. Pure: no files, no clock, no chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from regent_rebalance.beside import Beside, has_room_beside
 from regent_rebalance.bounds import bounds_of
 from regent_rebalance.broker_costs import BrokerCosts
 from regent_rebalance.check import missed
@@ -68,13 +70,20 @@ def make_plan(snapshot: Snapshot, goals: Goals, *, max_arcs: int = MAX_ARCS) -> 
         InfeasibleGoalsError: Hard goals that no plan meets, or none that the search has found.
     """
     problem = problem_of(snapshot, goals)
-    chosen = plan_replicas(problem, max_arcs=max_arcs)
-    reasons = hard_reasons(snapshot, problem, chosen.placement.loads(problem))
-    if reasons:
-        raise InfeasibleGoalsError(reasons)
-    quantities = quantities_of(snapshot, goals, problem)
+    # A search needs what is proved of replicas only in the end.
+    at_once = not (goals.weighted and has_room_beside(len(problem.replicas)))
+    with Beside(partial(_plan_replicas, snapshot, problem, max_arcs), at_once=at_once) as exact:
+        return _made(snapshot, goals, problem, exact)
+
+
+def _made(snapshot: Snapshot, goals: Goals, problem: Problem, exact: Beside[ReplicaPlan]) -> Plan:
+    try:
+        quantities = quantities_of(snapshot, goals, problem)
+    except InfeasibleGoalsError:
+        exact.result()  # its reasons are more precise
+        raise
     limits = _leader_limits(snapshot, goals, problem)
-    outcome = _choose(snapshot, goals, problem, limits, quantities, chosen)
+    outcome = _choose(snapshot, goals, problem, limits, quantities, exact)
     chosen, leaders, found, placed = (
         outcome.chosen, outcome.leaders, outcome.found, outcome.placed
     )  # fmt: skip
@@ -117,6 +126,15 @@ def make_plan(snapshot: Snapshot, goals: Goals, *, max_arcs: int = MAX_ARCS) -> 
     return Plan(changes, summary, hash_of(changes))
 
 
+def _plan_replicas(snapshot: Snapshot, problem: Problem, max_arcs: int) -> ReplicaPlan:
+    """Raises InfeasibleGoalsError if hard goals cannot be met."""
+    chosen = plan_replicas(problem, max_arcs=max_arcs)
+    reasons = hard_reasons(snapshot, problem, chosen.placement.loads(problem))
+    if reasons:
+        raise InfeasibleGoalsError(reasons)
+    return chosen
+
+
 @dataclass(frozen=True, slots=True)
 class _Outcome:
     """A choice of replicas and leaders.
@@ -147,7 +165,7 @@ def _choose(
     problem: Problem,
     limits: BrokerCosts,
     quantities: tuple[Quantity, ...],
-    exact: ReplicaPlan,
+    exact: Beside[ReplicaPlan],
 ) -> _Outcome:
     """The exact choice unless loads count, or replicas have to move for leaders.
 
@@ -170,11 +188,12 @@ def _choose(
 
     counted = None
     if not goals.weighted:
-        counted = outcome(exact, None)
+        counted = outcome(exact.result(), None)
         if not _OF_LEADERS & counted.missed.keys():
             return counted
-    found = _searched(snapshot, goals, problem, quantities, exact.bound)
-    searched = outcome(ReplicaPlan(found.placement, exact.bound, exact.cost, SEARCH), found)
+    found = _searched(snapshot, goals, problem, quantities, exact)
+    proved = exact.result()
+    searched = outcome(ReplicaPlan(found.placement, proved.bound, proved.cost, SEARCH), found)
     return searched if counted is None or _meets_more(goals, searched, counted) else counted
 
 
@@ -191,14 +210,21 @@ def _searched(
     goals: Goals,
     problem: Problem,
     quantities: tuple[Quantity, ...],
-    least_moves: int,
+    exact: Beside[ReplicaPlan],
 ) -> WeightedPlan:
     # Numba takes half a second to load, and exact plans do without.
     try:
         from regent_rebalance.weighted import plan_weighted
     except ModuleNotFoundError as error:
         raise PackageMissingError(error.name or "numba") from error
-    return plan_weighted(snapshot, goals, problem, quantities, least_moves=least_moves)
+    return plan_weighted(
+        snapshot,
+        goals,
+        problem,
+        quantities,
+        least_moves=lambda: exact.result().bound,
+        at_once=exact.at_once,
+    )
 
 
 def _led_by(problem: Problem, placed: _Cluster, leading: Ints) -> LeaderPlan:

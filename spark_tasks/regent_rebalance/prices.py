@@ -27,8 +27,9 @@ import numpy as np
 from regent_rebalance.case import Case, Floats
 from regent_rebalance.dual_rows import Rows, paid_in, rows_of, scratch, stays
 from regent_rebalance.jit import compiled
+from regent_rebalance.kernel import count_replicas
 from regent_rebalance.newton import Step, find_step
-from regent_rebalance.ragged import Ints, ints
+from regent_rebalance.ragged import Ints, ints, ranks
 from regent_rebalance.smooth_bound import Slopes, Targets, slope_along, smooth_bound
 from regent_rebalance.tolls import find_tolls
 
@@ -95,14 +96,16 @@ class Prices:
         return np.asarray(price - price.min(axis=0))
 
     def saved(self, case: Case) -> Floats:
-        """For each row and slot what a move saves at most, its cost not taken off."""
+        """For each row and slot what a move saves at most, its cost not taken off.
+
+        Where a slot is empty a number that means nothing."""
         stays_for = self.floor[self.group] + self.extra
         target = np.full(len(case.factor), np.inf)
         for floor in self.floor:
             target = np.minimum(target, (case.replica_loads * floor).sum(axis=1))
-        held = np.where(case.home < 0, 0, case.home)
-        paid = (stays_for[held] * case.replica_loads[:, None, :]).sum(axis=2)
-        return np.asarray(paid - target[:, None])
+        saved = np.empty(case.home.shape)
+        find_saved(case, stays_for, target, saved)
+        return saved
 
 
 def find_prices(case: Case, cost: Floats, shuffle: Ints) -> Prices:
@@ -110,26 +113,31 @@ def find_prices(case: Case, cost: Floats, shuffle: Ints) -> Prices:
 
     Args:
         cost: What a new replica of each row costs, 1 on average.
-        shuffle: For each row its place in an order that has nothing to do with loads.
+        shuffle: For each row its place in an order that has nothing to do with loads, from 0 on.
     """
     kinds = case.replica_loads.shape[1]
-    group = _groups(case, _start_load(case))
+    load = _start_load(case)
+    group = _groups(case, load)
     groups = int(group.max(initial=0)) + 1
     prices = Prices(group, np.zeros((groups, kinds)), np.zeros((len(case.rack), kinds)))
     if len(case.factor) == 0 or kinds == 0:
         return prices
     everything = rows_of(case, cost)
     for way in _ROUGH:
-        prices = _climbed(case, _drawn(everything, shuffle, way.rows), prices, way)
+        prices = _climbed(case, load, _drawn(everything, shuffle, way.rows), prices, way)
     tolls = find_tolls(case, everything, group, prices.floor, prices.extra)
     undecided = _undecided(case, everything._replace(toll=tolls.each), prices)
-    return _climbed(case, _drawn(undecided, shuffle[undecided.row], _FINE.rows), prices, _FINE)
+    sample = _drawn(undecided, ranks(shuffle[undecided.row]), _FINE.rows)
+    return _climbed(case, load, sample, prices, _FINE)
 
 
-def _drawn(rows: Rows, shuffle: Ints, most: int) -> Rows:
+def _drawn(rows: Rows, place: Ints, most: int) -> Rows:
     """About as many rows as there may be, each standing for as many as were left out.
 
     Large ones say more of prices: they are drawn more often, and stand for fewer.
+
+    Args:
+        place: Of each row in an order that has nothing to do with loads, from 0 on.
     """
     count = len(rows.row)
     if count <= most:
@@ -138,8 +146,6 @@ def _drawn(rows: Rows, shuffle: Ints, most: int) -> Rows:
     mean = np.maximum(1, rows.amount.astype(np.int64).sum(axis=0)) / count
     size = (rows.amount / mean).sum(axis=1) / rows.amount.shape[1]
     chance = np.minimum(1.0, (_EVEN + size * (1 - _EVEN)) * (most / count))
-    place = np.empty(count, dtype=np.int64)
-    place[np.argsort(shuffle, kind="stable")] = np.arange(count)
     chosen = np.flatnonzero(place + 0.5 < chance * count)
     return rows.some(chosen)._replace(weight=rows.weight[chosen] / chance[chosen])
 
@@ -157,10 +163,9 @@ def _undecided(case: Case, rows: Rows, prices: Prices) -> Rows:
     return rows.some(left)._replace(home=home[left], factor=(rows.factor - stays.sum(axis=1))[left])
 
 
-def _climbed(case: Case, sample: Rows, begin: Prices, way: _Climb) -> Prices:
-    """Prices after all climbs."""
+def _climbed(case: Case, load: Floats, sample: Rows, begin: Prices, way: _Climb) -> Prices:
+    """Prices after all climbs, from the load at the start."""
     kinds = case.replica_loads.shape[1]
-    load = _start_load(case)
     # Sums of integers: the same in any order. Prices are those of a mean replica until the end.
     unit = np.maximum(1.0, case.replica_loads.astype(np.int64).sum(axis=0) / len(case.factor))
     sample = sample._replace(amount=sample.amount / unit)
@@ -270,9 +275,7 @@ def _groups(case: Case, load: Floats) -> Ints:
 def _start_load(case: Case) -> Floats:
     """What movable rows bring to each broker at the start."""
     load = np.zeros((len(case.rack), case.replica_loads.shape[1]))
-    for slot in range(case.home.shape[1]):
-        held = case.home[:, slot] >= 0
-        np.add.at(load, case.home[held, slot], case.replica_loads[held])
+    count_replicas(case, load)
     return load
 
 
@@ -290,6 +293,21 @@ def dual_cost(case: Case, cost: Floats, prices: Prices) -> float:
     value, size = cheapest(rows, prices.group, prices.floor, prices.extra, *scratch(rows))
     paid = np.append(brokers, -tolls.back)
     return float(math.fsum(paid) + value - _SAFE * (np.abs(paid).sum() + size))
+
+
+@compiled
+def find_saved(case: Case, price: Floats, target: Floats, saved: Floats) -> None:
+    """Write for each row and slot what a replica pays at prices of brokers more than elsewhere.
+
+    Args:
+        target: What each row pays where it is cheapest.
+    """
+    for row in range(case.home.shape[0]):
+        for slot in range(case.home.shape[1]):
+            broker, paid = max(0, case.home[row, slot]), 0.0
+            for k in range(price.shape[1]):
+                paid += price[broker, k] * case.replica_loads[row, k]
+            saved[row, slot] = paid - target[row]
 
 
 @compiled

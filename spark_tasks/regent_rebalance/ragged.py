@@ -51,6 +51,18 @@ def take(offsets: Ints, values: npt.NDArray[np.integer], lists: Ints) -> Ints:
     return ints(values[begins + positions(offsets_of(lengths))])
 
 
+def inverse(permutation: Ints) -> Ints:
+    """For each number from 0 on its place in the permutation."""
+    places = np.empty(len(permutation), dtype=np.int64)
+    places[permutation] = np.arange(len(permutation))
+    return places
+
+
+def ranks(values: npt.NDArray[np.integer]) -> Ints:
+    """For each value its place in ascending order, from 0 on; equal ones as they come."""
+    return inverse(np.argsort(values, kind="stable"))
+
+
 def contains(ascending: Ints, values: Ints) -> Bools:
     """For each value whether it is among others, which are in ascending order."""
     if len(ascending) == 0:

@@ -12,7 +12,7 @@ from regent_rebalance.classes import designate
 from regent_rebalance.full_network import arcs_of_full_network, solve_full_network
 from regent_rebalance.placement import Placement
 from regent_rebalance.problem import Problem
-from regent_rebalance.ragged import Ints
+from regent_rebalance.ragged import Ints, ranks
 
 MAX_ARCS = 16_000_000
 """Arcs of the largest full network that is tried: about 1.6 GiB."""
@@ -65,6 +65,4 @@ def shuffled(partitions: int) -> Ints:
     z = np.arange(1, partitions + 1, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    rank = np.empty(partitions, dtype=np.int64)
-    rank[np.argsort(z ^ (z >> np.uint64(31)), kind="stable")] = np.arange(partitions)
-    return rank
+    return ranks(z ^ (z >> np.uint64(31)))

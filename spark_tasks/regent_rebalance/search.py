@@ -1,6 +1,6 @@
 """Weighted plans: repairs first, then moves that gain most for their cost, the thresholds falling.
 
-One thread, one order of rows, no clock: the same case has the same plan.
+One order of rows, no clock: the same case has the same plan.
 """
 
 from __future__ import annotations
@@ -11,10 +11,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from regent_rebalance.case import Case, Floats, State
-from regent_rebalance.kernel import refresh
-from regent_rebalance.passes import exchange_from, lead_anew, repair, substitute, take_back
+from regent_rebalance.kernel import (
+    NOWHERE,
+    count_leaders_and_topics,
+    count_replicas,
+    refresh,
+)
+from regent_rebalance.passes import (
+    exchange_from,
+    find_away,
+    find_broken,
+    find_leaders,
+    lead_anew,
+    repair,
+    substitute,
+    take_back,
+)
 from regent_rebalance.prices import Prices
-from regent_rebalance.ragged import Ints, ints, offsets_of
+from regent_rebalance.ragged import Bools, Ints, ints, inverse, offsets_of
 from regent_rebalance.sweeps import find_worthwhile, sweep
 
 _FALLING = (8, 4, 2.5, 1.6, 1.2, 0.9, 0.6, 0.3, 0.1, 0.02, 0.005)
@@ -37,6 +51,34 @@ _ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
+class Guide:
+    """What dual prices tell the search. Any will do, good ones make better plans.
+
+    Attributes:
+        prices: Broker and replica quantity.
+        saved: What the move of each replica from home saves at most, at those prices.
+        paying: Places of replicas that pay at those prices, the best first.
+    """
+
+    prices: Floats
+    saved: Floats
+    paying: Ints
+
+    @classmethod
+    def of(cls, case: Case, prices: Prices) -> Guide:
+        """What these prices tell of a case."""
+        cost = np.maximum(case.cost, 1e-9)[:, None]
+        saved = prices.saved(case)
+        ratio = np.where(case.home < 0, 0.0, saved / cost).reshape(-1)
+        pays = np.flatnonzero(ratio > 1.0)
+        return cls(
+            prices.of_brokers(),
+            np.where(case.home < 0, 0.0, saved).reshape(-1),
+            ints(pays[np.argsort(-ratio[pays], kind="stable")]),
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Search:
     """A case with the orders in which its rows and replicas are looked at.
 
@@ -46,9 +88,6 @@ class Search:
         replicas: All places of replicas as row * slots + slot, shuffled.
         at_home: All places of replicas, shuffled, by the broker at the start; none of nobody.
         begins: Where those of each broker begin, and the end of the last.
-        prices: Broker and replica quantity.
-        saved: What the move of each replica from home saves at most, at those prices.
-        guided: Places of replicas that pay at those prices, the best first.
     """
 
     case: Case
@@ -57,91 +96,90 @@ class Search:
     replicas: Ints
     at_home: Ints
     begins: Ints
-    prices: Floats
-    saved: Floats
-    guided: Ints
 
     @classmethod
-    def of(cls, case: Case, prices: Prices, shuffle: Ints) -> Search:
-        """Raises nothing: any prices will do, good ones make better plans."""
+    def of(cls, case: Case, shuffle: Ints) -> Search:
+        """What can be said of a case before its prices are known.
+
+        Args:
+            shuffle: For each row its place in the order of the search, from 0 on.
+        """
         slots = case.home.shape[1]
-        rows = ints(np.argsort(shuffle, kind="stable"))
+        rows = inverse(shuffle)
         places = ints((rows[:, None] * slots + np.arange(slots)).reshape(-1))
         at_home, begins = _by_broker(places, case.home.reshape(-1)[places], len(case.rack))
         kinds = case.replica_loads.shape[1]
         weight = (case.replica_loads * case.hard[:kinds]).sum(axis=1)
         weight += (case.leader_loads * case.hard[kinds:]).sum(axis=1)
-        cost = np.maximum(case.cost, 1e-9)[:, None]
-        saved = prices.saved(case)
-        ratio = np.where(case.home < 0, 0.0, saved / cost)
-        order = np.argsort(-ratio.reshape(-1), kind="stable")
-        return cls(
-            case,
-            rows,
-            rows[np.argsort(-weight[rows], kind="stable")],
-            places,
-            at_home,
-            begins,
-            prices.of_brokers(),
-            np.where(case.home < 0, 0.0, saved).reshape(-1),
-            ints(order[ratio.reshape(-1)[order] > 1.0]),
-        )
+        heaviest = rows[np.argsort(-weight[rows], kind="stable")]
+        return cls(case, rows, heaviest, places, at_home, begins)
 
-    def run(self) -> tuple[State, int]:
-        """The state after the search, and how many replicas found no broker."""
+    def repaired(self) -> tuple[State, int]:
+        """The state after repairs, and how many replicas found no broker."""
         case, state = self.case, start_state(self.case)
         self._lead(state, _LEADING[:1])
-        missing = repair(case, state, self.heaviest)
+        missing = repair(case, state, self.heaviest[_broken(case, state)[self.heaviest]])
         self._lead(state, _LEADING[:3])
-        self._sweep(state, self.guided, 0.0, np.inf)
+        return state, int(missing)
+
+    def improve(self, state: State, guide: Guide) -> None:
+        """Search on from the state after repairs."""
+        case = self.case
+        self._sweep(state, guide, guide.paying, 0.0, np.inf)
         for most_reduced, lowest in _REDUCED:
             self._substitute(state)
             for threshold in _FALLING:
                 if threshold < lowest or not unsettled(case, state):
                     break
-                self._sweep(state, self.replicas, threshold, most_reduced)
+                self._sweep(state, guide, self.replicas, threshold, most_reduced)
                 if lowest == 0.0:
                     self._lead(state, _LEADING[:2])
             self._lead(state, _LEADING)
-        self._settle(state)
+        self._settle(state, guide)
         limits_only = case._replace(pull=np.zeros_like(case.pull))
         refresh(limits_only, state)
         take_back(limits_only, state, self.rows)
-        return state, int(missing)
 
-    def _settle(self, state: State) -> None:
+    def _settle(self, state: State, guide: Guide) -> None:
         """What is left outside: exchanges and single moves, until neither helps."""
         for _ in range(_ROUNDS):
             if not unsettled(self.case, state):
                 return
             done = self._exchange(state) if state.outside.any() else 0
-            done += self._sweep(state, self.replicas, _FALLING[-1], np.inf)
+            done += self._sweep(state, guide, self.replicas, _FALLING[-1], np.inf)
             done += self._lead(state, _LEADING)
             if done == 0:
                 return
 
-    def _sweep(self, state: State, order: Ints, threshold: float, most_reduced: float) -> int:
-        slopes = np.empty((state.load.shape[0] + 1, state.load.shape[1]))
+    def _sweep(
+        self, state: State, guide: Guide, order: Ints, threshold: float, most_reduced: float
+    ) -> int:
+        slopes = np.empty((state.load.shape[1], state.load.shape[0] + 1))
         found = np.empty(state.replicas.size, dtype=np.bool_)
         short = np.empty(_SHORT, dtype=np.int64)
         limits = (threshold, most_reduced)
-        prices = self.prices
-        find_worthwhile(self.case, state, *limits, prices, self.saved, slopes, short, found)
+        prices = guide.prices
+        find_worthwhile(self.case, state, *limits, prices, guide.saved, slopes, short, found)
         calm = np.empty(state.load.shape[1])
         return sweep(self.case, state, order, found, *limits, prices, calm)
 
     def _lead(self, state: State, thresholds: tuple[float, ...]) -> int:
         if self.case.leader_loads.shape[1] == 0:
             return 0
-        return sum(lead_anew(self.case, state, self.rows, each) for each in thresholds)
+        return sum(self._lead_anew(state, each) for each in thresholds)
+
+    def _lead_anew(self, state: State, threshold: float) -> int:
+        worthwhile = np.empty(len(self.rows), dtype=np.bool_)
+        if find_leaders(self.case, state, threshold, worthwhile) == 0:
+            return 0
+        return lead_anew(self.case, state, self.rows[worthwhile[self.rows]], threshold)
 
     def _substitute(self, state: State) -> None:
         """Let other replicas move than those that have, as long as that gains."""
         for turn in range(_TURNS):
             if not state.outside.any():
                 return
-            away = (state.replicas[:, :, None] != self.case.home[:, None, :]).all(axis=2)
-            moved = self.replicas[(away & (state.replicas >= 0)).reshape(-1)[self.replicas]]
+            moved = self.replicas[_away(self.case, state)[self.replicas]]
             by_broker = (self.begins, self.at_home)
             if substitute(self.case, state, moved, *by_broker, _SUBSTITUTES, turn) == 0:
                 return
@@ -197,8 +235,15 @@ def above_capacity(case: Case, state: State) -> Floats:
 
 def spent(case: Case, state: State) -> float:
     """What the new replicas of a state cost."""
-    new = (state.replicas >= 0) & ~(state.replicas[:, :, None] == case.home[:, None, :]).any(axis=2)
+    new = _away(case, state).reshape(state.replicas.shape)
     return math.fsum((new.sum(axis=1) * case.cost).tolist())
+
+
+def _away(case: Case, state: State) -> Bools:
+    """For each replica, as row * slots + slot, whether it is new on its broker."""
+    away = np.empty(state.replicas.size, dtype=np.bool_)
+    find_away(case, state, away)
+    return away
 
 
 def leading(state: State) -> Ints:
@@ -208,43 +253,34 @@ def leading(state: State) -> Ints:
 
 def needs_repair(case: Case, state: State) -> bool:
     """Whether replicas are lost, missing, too many, or crowded in racks."""
-    held = state.replicas >= 0
-    if (held.sum(axis=1) != case.factor).any() or not case.keeps[state.replicas[held]].all():
-        return True
-    racks = np.where(held, case.rack[state.replicas], -1 - np.arange(held.shape[1]))
-    same = (racks[:, :, None] == racks[:, None, :]).sum(axis=2).max(axis=1, initial=0)
-    return bool(not case.keep_crowds and (same > case.rack_limit).any())
+    return bool(_broken(case, state).any())
+
+
+def _broken(case: Case, state: State) -> Bools:
+    """For each row whether it needs repair."""
+    broken = np.empty(len(case.factor), dtype=np.bool_)
+    find_broken(case, state, broken)
+    return broken
 
 
 def start_state(case: Case) -> State:
     """The state that nothing has changed yet."""
-    brokers, kinds = len(case.rack), case.replica_loads.shape[1]
-    load = np.zeros((brokers, kinds + case.leader_loads.shape[1]))
-    rows = np.arange(len(case.factor))
-    leader = np.full(len(rows), -1, dtype=np.int64)
-    for slot in range(case.home.shape[1]):
-        held = case.home[:, slot] >= 0
-        np.add.at(load[:, :kinds], case.home[held, slot], case.replica_loads[held])
-        leader[held & (case.home[:, slot] == case.led_by)] = slot
-    led = leader >= 0
-    np.add.at(load[:, kinds:], case.led_by[led], case.leader_loads[led])
-    topics = len(case.topic_most) if case.by_topic else 0
-    counts = np.zeros((topics, brokers), dtype=np.int32)
-    if case.by_topic:
-        for slot in range(case.home.shape[1]):
-            held = case.home[:, slot] >= 0
-            np.add.at(counts, (case.topic[held], case.home[held, slot]), 1)
+    brokers, topics = len(case.rack), len(case.topic_most) if case.by_topic else 0
+    load = np.zeros((brokers, case.replica_loads.shape[1] + case.leader_loads.shape[1]))
     state = State(
         replicas=case.home.copy(),
-        leader=leader,
+        leader=np.full(len(case.factor), NOWHERE, dtype=np.int64),
         load=load,
         price=np.empty_like(load),
-        first=np.empty_like(load),
+        first=np.empty(load.shape[::-1]),
+        reached=np.empty(brokers),
         outside=np.zeros(brokers, dtype=np.bool_),
         lacks=np.zeros(brokers, dtype=np.bool_),
         short=np.zeros(load.shape[1], dtype=np.int64),
-        topic_count=counts,
+        topic_count=np.zeros((topics, brokers), dtype=np.int32),
         topic_short=np.zeros(topics, dtype=np.int64),
     )
+    count_replicas(case, state.load)
+    count_leaders_and_topics(case, state)
     refresh(case, state)
     return state

@@ -85,8 +85,9 @@ class Brokers:
         network_out: Sequence[int] | None = None,
         log_dirs: Sequence[tuple[LogDir, ...]] | None = None,
     ) -> Brokers:
-        """Brokers in any order. Raises InvalidInputError for ids that are negative or repeated,
-        and for racks that are no names."""
+        """Brokers in any order. A capacity of 0 is an unknown one: file systems that cannot tell
+        theirs say so. Raises InvalidInputError for ids that are negative or repeated, and for
+        racks that are no names."""
         order = np.argsort(ints(ids), kind="stable")
         sorted_ids = ints(ids)[order]
         if len(sorted_ids) == 0:
@@ -108,7 +109,8 @@ class Brokers:
         living = np.ones(len(order), dtype=np.bool_) if alive is None else np.asarray(alive)
 
         def capacity(values: Sequence[int] | None) -> Ints:
-            return ints(np.full(len(order), UNKNOWN) if values is None else ints(values)[order])
+            known = np.full(len(order), UNKNOWN) if values is None else ints(values)[order]
+            return ints(np.where(known == 0, UNKNOWN, known))
 
         return cls(
             ids=sorted_ids,

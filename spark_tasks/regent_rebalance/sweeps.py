@@ -52,7 +52,7 @@ def steepest(case: Case, state: State, slopes: Floats, short: Ints, count: int) 
     for broker in range(brokers):
         is_short = at < count and short[at] == broker
         at += int(is_short)
-        for k in range(slopes.shape[1]):
+        for k in range(slopes.shape[0]):
             load = state.load[broker, k]
             slope = 2 * case.pull[broker, k] * (load - case.middle[broker, k])
             if load > case.most[broker, k]:
@@ -61,9 +61,9 @@ def steepest(case: Case, state: State, slopes: Floats, short: Ints, count: int) 
                 slope -= case.soft[k]
             if load > case.capacity[broker, k]:
                 slope += case.hard[k]
-            slopes[broker, k] = max(0.0, slope)
+            slopes[k, broker] = max(0.0, slope)
             if case.takes[broker] and not is_short:
-                slopes[brokers, k] = max(slopes[brokers, k], state.first[broker, k])
+                slopes[k, brokers] = max(slopes[k, brokers], state.first[k, broker])
 
 
 @inlined
@@ -71,10 +71,10 @@ def amount_at(case: Case, slopes: Floats, row: int, broker: int, led: bool) -> f
     """What a replica of a row amounts to at the slopes of a broker."""
     total, kinds = 0.0, case.replica_loads.shape[1]
     for k in range(kinds):
-        total += case.replica_loads[row, k] * slopes[broker, k]
+        total += case.replica_loads[row, k] * slopes[k, broker]
     if led:
         for j in range(case.leader_loads.shape[1]):
-            total += case.leader_loads[row, j] * slopes[broker, kinds + j]
+            total += case.leader_loads[row, j] * slopes[kinds + j, broker]
     return total
 
 
@@ -161,10 +161,10 @@ def find_worthwhile(
     Args:
         threshold, most_reduced, prices: As in :func:`sweep`.
         saved: What the move of each replica from home saves at most, at dual prices.
-        slopes: Scratch: a row for each broker and one more, a number for each quantity.
+        slopes: Scratch: a row for each quantity, a number for each broker and one more.
         short: Scratch: brokers of which each is asked; if more are short all are taken for one.
     """
-    slots, last = state.replicas.shape[1], slopes.shape[0] - 1
+    slots, last = state.replicas.shape[1], slopes.shape[1] - 1
     count = find_short(case, state, short)
     steepest(case, state, slopes, short, count)
     for row in range(state.replicas.shape[0]):

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
+from regent_rebalance.beside import Beside
 from regent_rebalance.bounds import Bounds
 from regent_rebalance.case import Case, Floats, State
 from regent_rebalance.errors import InfeasibleGoalsError
@@ -24,7 +25,15 @@ from regent_rebalance.problem import Problem
 from regent_rebalance.quantities import NO_LIMIT, Quantity
 from regent_rebalance.ragged import Ints, ints, owners, positions
 from regent_rebalance.replicas import shuffled
-from regent_rebalance.search import Search, leading, needs_repair, spent, start_state, unsettled
+from regent_rebalance.search import (
+    Guide,
+    Search,
+    leading,
+    needs_repair,
+    spent,
+    start_state,
+    unsettled,
+)
 from regent_rebalance.snapshot import Snapshot
 
 _PULL = 0.05
@@ -71,19 +80,24 @@ def plan_weighted(
     problem: Problem,
     quantities: Sequence[Quantity],
     *,
-    least_moves: int = 0,
+    least_moves: Callable[[], int],
+    at_once: bool = False,
 ) -> WeightedPlan:
     """Search a plan. Raises InfeasibleGoalsError if replicas find no broker.
 
     Args:
-        least_moves: Known of all plans that meet the goals of racks and counts.
+        least_moves: How many all plans have that meet the goals of racks and counts. Asked once
+            racks are repaired; what it raises goes before what the search has to say.
+        at_once: Whether nothing is computed beside something else, which takes memory.
     """
     shuffle = shuffled(problem.partitions)
     ordered = [q for q in quantities if not q.led] + [q for q in quantities if q.led]
     case = case_of(snapshot, goals, problem, ordered)
-    prices = find_prices(case, case.cost, shuffle)
-    state = _searched(case, Priorities.of(goals, ordered), prices, shuffle)
-    state, proved = _improved(case, state, prices, least_moves)
+    # Repairs do without prices.
+    with _pricing(case, shuffle, at_once=at_once) as pricing:
+        state = _searched(case, Priorities.of(goals, ordered), pricing, shuffle, least_moves)
+        prices = pricing.result()
+    state, proved = _improved(case, state, prices, least_moves())
     placement = _placement(case, state)
     reached = within_reach(case, state)
     bound = partial(_bound, reached, shuffle)
@@ -104,24 +118,38 @@ def plan_weighted(
     )
 
 
-def _searched(case: Case, priorities: Priorities, prices: Prices, shuffle: Ints) -> State:
+def _pricing(case: Case, shuffle: Ints, *, at_once: bool) -> Beside[Prices]:
+    return Beside(partial(find_prices, case, case.cost, shuffle), at_once=at_once)
+
+
+def _searched(
+    case: Case,
+    priorities: Priorities,
+    pricing: Beside[Prices],
+    shuffle: Ints,
+    proved: Callable[[], object],
+) -> State:
     """The best state that is found.
 
     Limits that a first search leaves unmet drag replicas about without ever being met. So they are
     relaxed to what has been reached, and a last search starts anew. It counts if it comes as close.
+
+    Args:
+        proved: Raises if hard goals cannot be met.
     """
-    state = _run(case, prices, shuffle)
+    state = _run(case, pricing, shuffle, proved)
     if not unsettled(case, state):
         return state
     missed = priorities.missed(case, state)
     ranked = priorities.ranked(case, missed)
     if ranked is not None:
-        preferred = _run(ranked, prices, shuffle)
+        preferred = _run(ranked, pricing, shuffle, proved)
         refresh(case, preferred)
         if is_closer(priorities.missed(case, preferred), missed):
             state, missed = preferred, priorities.missed(case, preferred)
     eased = within_reach(case, state)
-    last = _run(eased, find_prices(eased, case.cost, shuffle), shuffle)
+    with _pricing(eased, shuffle, at_once=pricing.at_once) as easier:
+        last = _run(eased, easier, shuffle, proved)
     refresh(case, last)
     reached = priorities.missed(case, last)
     if all(off <= before for off, before in zip(reached, missed, strict=True)):
@@ -129,8 +157,10 @@ def _searched(case: Case, priorities: Priorities, prices: Prices, shuffle: Ints)
     return _worth(case, priorities, state, missed)
 
 
-def _run(case: Case, prices: Prices, shuffle: Ints) -> State:
-    state, missing = Search.of(case, prices, shuffle).run()
+def _run(case: Case, pricing: Beside[Prices], shuffle: Ints, proved: Callable[[], object]) -> State:
+    search = Search.of(case, shuffle)
+    state, missing = search.repaired()
+    proved()
     if missing:
         raise InfeasibleGoalsError(
             [
@@ -138,6 +168,7 @@ def _run(case: Case, prices: Prices, shuffle: Ints) -> State:
                 "racks, or exclude fewer"
             ]
         )
+    search.improve(state, Guide.of(case, pricing.result()))
     return state
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -59,7 +59,8 @@ class Workspace:
             self._files, self._root = _file_system(url)
 
     def append(self, sample: Sample, *, keep: int | None = None) -> Appended:
-        """Write a sample. Each of its files is there as a whole or not at all.
+        """Remove what is too old, and write a sample. Each of its files is there as a whole or not
+        at all.
 
         Args:
             keep: Samples of days that ended so many milliseconds before this one are removed. None:
@@ -67,7 +68,8 @@ class Workspace:
 
         Raises:
             InvalidInputError: It is not later than the newest sample there, or so much later that
-                none of those there would be kept; it cannot be written, or old days not removed.
+                none of those there would be kept: nothing is removed. Or it cannot be written, or
+                old days not removed.
         """
         if not _LEGAL_CLUSTER.fullmatch(sample.cluster):
             raise InvalidInputError(
@@ -76,15 +78,12 @@ class Workspace:
             )
         with self._problems("cannot be written"):
             self._check_time(sample, keep)
-            contents = encode_sample(sample)
-            files = tuple(
-                self._write(
-                    sample, kind, SampleFile(sample.moment, row_count(sample, kind)), contents[kind]
-                )
-                for kind in KINDS
-            )
-        with self._problems("has the sample, but days that are too old cannot be removed"):
-            removed = () if keep is None else tuple(self._remove_expired(sample, keep))
+        # First, as a disk that is full has no other room for the sample.
+        removed, problem = self._make_room(sample, keep)
+        with self._problems("cannot be written"):
+            files = self._write_all(sample)
+        if problem is not None:
+            raise problem
         return Appended(files, removed)
 
     def newest(self, cluster: str) -> int | None:
@@ -123,11 +122,49 @@ class Workspace:
                 "it is wrong; if nothing was sampled for so long, sample once without a retention"
             )
 
-    def _write(self, sample: Sample, kind: str, file: SampleFile, content: bytes) -> str:
+    def _make_room(
+        self, sample: Sample, keep: int | None
+    ) -> tuple[tuple[str, ...], InvalidInputError | None]:
+        """What was removed, and what is to be said once the sample is there."""
+        removed: list[str] = []
+        if keep is not None:
+            try:
+                with self._problems("has the sample, but days that are too old cannot be removed"):
+                    removed.extend(self._remove_expired(sample, keep))
+            except InvalidInputError as error:
+                return tuple(removed), error
+        return tuple(removed), None
+
+    def _write_all(self, sample: Sample) -> tuple[str, ...]:
+        """Both files. What was written of them is removed if one cannot be: the next attempt has
+        other names, and what is left would take the room that it needs."""
+        contents = encode_sample(sample)
+        begun: list[str] = []
+        try:
+            return tuple(
+                self._write(
+                    sample,
+                    kind,
+                    SampleFile(sample.moment, row_count(sample, kind)),
+                    contents[kind],
+                    begun,
+                )
+                for kind in KINDS
+            )
+        except BaseException:
+            for path in begun:
+                with suppress(OSError, pa.ArrowException):
+                    self._files.delete_file(path)
+            raise
+
+    def _write(
+        self, sample: Sample, kind: str, file: SampleFile, content: bytes, begun: list[str]
+    ) -> str:
         folder = self._path(sample.cluster, kind, day_of(sample.moment))
         # Readers pass over names that begin with a dot.
         temporary, final = f"{folder}/.{file.name}", f"{folder}/{file.name}"
         self._files.create_dir(folder, recursive=True)
+        begun += (temporary, final)
         with self._files.open_output_stream(temporary, compression=None) as stream:
             stream.write(content)
         self._files.move(temporary, final)

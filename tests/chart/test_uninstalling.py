@@ -160,6 +160,29 @@ async def test_a_regent_that_still_runs_is_noticed(
     await asyncio.gather(*running)
 
 
+async def test_what_another_regent_serves_too_is_left_to_it(
+    api: KubernetesApi, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The own one is stopped: who puts finalizers back is another one, which goes on."""
+    monkeypatch.setenv("KUBECONFIG", str(api.kubeconfig))
+    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    stopped = ("create", "deployment", "regent", "--image=regent", "--replicas=0")
+    api.kubectl("-n", "team-a", *stopped)
+    lines: list[str] = []
+
+    def report(line: str) -> None:
+        lines.append(line)
+        if line.endswith("their topics stay in Kafka"):
+            patch = json.dumps({"metadata": {"finalizers": [FINALIZER]}})
+            api.kubectl(*("-n", "team-a", "patch", "ktopic", "owned", "--type=merge", "-p", patch))
+
+    deployment = Deployment("team-a", "regent")
+    await release(namespaces=("team-a",), deployment=deployment, dry_run=False, report=report)
+    assert lines[-1].endswith(
+        "for instance KafkaTopic team-a/owned: another Regent, which still runs, serves them, too"
+    )
+
+
 @pytest.mark.parametrize("namespaces", [[], ["team-b", "gone"]], ids=["cluster", "namespaces"])
 def test_uninstalling_stops_regent_and_releases_what_it_served(
     api: KubernetesApi, namespaces: list[str], tmp_path: Path

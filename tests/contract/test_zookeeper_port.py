@@ -312,6 +312,14 @@ async def test_writes_that_are_not_divided_stay_undone_with_the_one_that_conflic
     assert set(results) == {Written(1), ROLLED_BACK, ZkError.BAD_VERSION}
 
 
+async def test_writes_that_are_not_divided_may_follow_each_other_at_one_node(
+    client: Client,
+) -> None:
+    operations = [SetData("/node", b"x", version) for version in range(2500)]
+    results = await client.port.write(operations, guard=GUARD, divides=False)
+    assert results == [Written(version + 1) for version in range(2500)]
+
+
 async def test_a_write_that_is_not_divided_is_fenced(client: Client) -> None:
     with pytest.raises(ControllerMovedError):
         await client.port.write([SetData("/missing", b"")], guard=Check("/guard", 1), divides=False)

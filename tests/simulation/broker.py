@@ -49,6 +49,8 @@ INCONSISTENT_TOPIC_ID = 103
 
 ASKS_SINCE = (2, 7)
 """inter.broker.protocol.version from which leaders ask the controller for ISR changes (KIP-497)."""
+_PARTITION_EPOCHS_SINCE = (3, 3)
+"""The same from which what has a lower partition epoch than is known is skipped (KAFKA-13790)."""
 
 # A set: bytes raise an error at the question whether -1 is in them.
 _NOTHING_FOLLOWS = frozenset(NOTHING_FOLLOWS)
@@ -310,6 +312,14 @@ class SimulatedBroker:
 
     def _follow_or_lead(self, tp: TopicPartition, log: Log, announced: PartitionState) -> None:
         state, assignment = announced.leader_and_isr, announced.assignment
+        replica = self.replicas.get(tp)
+        if (
+            replica is not None
+            and self.protocol >= _PARTITION_EPOCHS_SINCE
+            and state.partition_epoch < replica.state.partition_epoch
+        ):
+            self._world.trace.line(self.name, "skips", f"{tp} {state}")
+            return
         is_leader = state.leader == self.broker_id
         if is_leader or state.leader in self.known_brokers:
             self._world.safety.accepted_leadership(self, tp, state)

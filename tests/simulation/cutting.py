@@ -1,8 +1,11 @@
-"""What can befall the controller at an effect, and a story cut short at each of its effects."""
+"""What can befall the controller at an effect, and a story cut short at its effects: at a sample of
+them, or at each (``make cuts``)."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterator
+from typing import Final
 
 from regent.controller import effects as fx
 from regent.simulation.zookeeper_effects import ZooKeeperEffect
@@ -16,7 +19,9 @@ AT_EVERY_WRITE = (
     Disturbance.LOSE_AFTER,
     Disturbance.EXPIRE_AFTER,
 )
-FORGOTTEN = "a broker fails at requests for a while"
+SAMPLE_SHARE: Final = 16
+"""The tests play one of so many cuts; see :class:`Sample`."""
+FORGOTTEN: Final = "a broker fails at requests for a while"
 """What a broker has refused is known for a term. If it took the leader epoch over before it
 failed, the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next
 change of the partition does. So it is cut where the term goes on, and nowhere else."""
@@ -37,18 +42,51 @@ def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
         yield from (d for d in Disturbance if d.is_halfway)
 
 
-def failures_of_cuts(name: str, scenario: Scenario, *, rivals: bool) -> list[str]:
-    """What is not put right after a story was cut short, for every effect and disturbance.
+def failures_of_cuts(name: str, scenario: Scenario, *, rivals: bool, everywhere: bool) -> list[str]:
+    """What is not put right after a story was cut short.
 
     Args:
         name: The story's.
         scenario: The story.
         rivals: Whether a broker's controller leads before the next Regent does.
+        everywhere: Whether every cut is played, not a sample.
     """
+    sample = Sample(f"{name} {rivals}", 1 if everywhere else SAMPLE_SHARE)
 
     def befalling(effect: fx.Effect[object]) -> Iterator[Disturbance]:
-        for disturbance in disturbances(effect):
+        for disturbance in sample.of(effect):
             if name != FORGOTTEN or not (disturbance.is_crash or disturbance.is_expiry):
                 yield disturbance
 
     return play_every_cut(scenario, befalling, rivals=rivals)
+
+
+class Sample:
+    """Which of a story's cuts are played, the same in every run.
+
+    Each disturbance at the first effect of each type, and of the others a share.
+    """
+
+    def __init__(self, seed: str, share: int) -> None:
+        """
+        Args:
+            seed: Which of the others: another text, another part of them.
+            share: One of so many others.
+        """
+        self._seed = seed
+        self._share = share
+        self._number = 0
+        self._seen: set[tuple[type[fx.Effect[object]], Disturbance]] = set()
+
+    def of(self, effect: fx.Effect[object]) -> Iterator[Disturbance]:
+        """The disturbances of the next effect. To be asked about each, in order."""
+        self._number += 1
+        for disturbance in disturbances(effect):
+            is_new = (type(effect), disturbance) not in self._seen
+            self._seen.add((type(effect), disturbance))
+            if is_new or self._is_drawn(disturbance):
+                yield disturbance
+
+    def _is_drawn(self, disturbance: Disturbance) -> bool:
+        drawn = zlib.crc32(f"{self._seed} {self._number} {disturbance.name}".encode())
+        return drawn % self._share == 0

@@ -34,6 +34,7 @@ from tests.simulation.disturbances import Disturbance
 from tests.simulation.process_channels import ProcessChannels
 from tests.simulation.standby import SimulatedStandby
 from tests.simulation.trace import TracingLog
+from tests.support.reported_facts import facts_of
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -396,8 +397,12 @@ class RegentProcess:
                 self._channels.send(effect.requests)
             case fx.InterBrokerProtocol():
                 return self._world.protocol
+            case fx.ReportedFacts():
+                return facts_of(effect.brokers)
             case fx.CurrentTime():
                 return self._world.clock.now_ms()
+            case fx.OwnSession():
+                return self.client.session_id
             case fx.StillAbsent():
                 return self._world.hearing.still_absent(self, effect)
             case fx.ArmTimer():

@@ -10,6 +10,6 @@ from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
 @pytest.mark.parametrize("name", ENDPOINT_SCENARIOS)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
-    failures = failures_of_cuts(name, ENDPOINT_SCENARIOS[name], rivals=rivals)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, every_cut: bool) -> None:
+    failures = failures_of_cuts(name, ENDPOINT_SCENARIOS[name], rivals=rivals, everywhere=every_cut)
     assert not failures, "\n".join(failures)

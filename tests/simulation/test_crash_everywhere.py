@@ -1,5 +1,6 @@
-"""For every effect of every story: a crash, a lost connection and a lost session before, inside and
-after it. Stories about the endpoint: ``test_crash_at_the_endpoint.py``."""
+"""For effects of every story: a crash, a lost connection and a lost session before, inside and
+after them. A sample of the effects; all of them with ``make cuts``. Stories about the endpoint:
+``test_crash_at_the_endpoint.py``."""
 
 from __future__ import annotations
 
@@ -22,8 +23,8 @@ STORIES = SCENARIOS | SHUTDOWN_SCENARIOS
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
 @pytest.mark.parametrize("name", STORIES)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool) -> None:
-    failures = failures_of_cuts(name, STORIES[name], rivals=rivals)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, every_cut: bool) -> None:
+    failures = failures_of_cuts(name, STORIES[name], rivals=rivals, everywhere=every_cut)
     assert not failures, "\n".join(failures)
 
 

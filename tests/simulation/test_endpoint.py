@@ -9,6 +9,8 @@ import pytest
 from regent.controller.partitions import alter_partition, isr_change_rules
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_REQUEST, NOT_CONTROLLER
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.convergence import check_converged
 from tests.simulation.endpoint_scenarios import fail_over, upgrade
@@ -161,6 +163,28 @@ def test_a_successor_does_not_know_of_such_an_answer(
     world.settle()
     check_converged(world)
     assert sorted(leader.replicas[A1].state.isr) == [2, 3]
+
+
+@pytest.mark.parametrize("lost", [1, 3], ids=["leader", "follower"])
+def test_a_state_that_was_created_again_is_led_when_a_broker_is_gone(lost: int) -> None:
+    """Brokers skip, without an error, what has a lower partition epoch than they know."""
+    world = calm_world(protocol=(3, 5))
+    for _ in range(5):
+        bounce_follower(world)
+    path = paths.partition_state(A0)
+    node = world.zookeeper.get(path)
+    assert node is not None
+    assert world.workload.multi(Delete(path), Create(path, node.data))
+    world.brokers[lost].stop()
+    world.settle()
+    world.workload.produce()
+    world.settle()
+    assert {world.brokers[b].replicas[A0].state.leader for b in {1, 2, 3} - {lost}} == {
+        2 if lost == 1 else 1
+    }
+    world.brokers[lost].start()
+    world.settle()
+    check_converged(world)
 
 
 class TestAFollowerThatIsAskedForWhileItCannotBeInSync:

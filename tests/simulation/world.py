@@ -19,7 +19,7 @@ from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.checkers import SafetyChecker
+from tests.simulation.checkers.safety import SafetyChecker
 from tests.simulation.convergence import check_converged
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess

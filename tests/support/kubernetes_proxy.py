@@ -57,7 +57,7 @@ class _Watch:
 
 
 class KubernetesProxy:
-    """Passes everything on, and does to the lists and watches of one kind what a test wants.
+    """Passes everything on, and does to what is asked about one kind what a test wants.
 
     Args:
         server: URL of the API server.
@@ -67,18 +67,22 @@ class KubernetesProxy:
     Attributes:
         lists: How many have been asked for.
         watches: How many have begun.
+        held: How many writes wait for :meth:`release_writes`.
     """
 
     def __init__(
         self, kind: ResourceKind, server: str, *, token: str = "", authority: Path | None = None
     ) -> None:
-        self.lists = self.watches = 0
+        self.lists = self.watches = self.held = 0
         self._kind = kind
         self._server = server
         self._headers = {"Authorization": f"Bearer {token}"}
         self._tls = ssl.create_default_context(cafile=str(authority)) if authority else None
         self._may_list = asyncio.Event()
         self._may_list.set()
+        self._may_write = asyncio.Event()
+        self._may_write.set()
+        self._writes_take_s = 0.0
         self._open: set[_Watch] = set()
 
     async def __aenter__(self) -> Self:
@@ -100,6 +104,7 @@ class KubernetesProxy:
         traceback: TracebackType | None,
     ) -> None:
         self._may_list.set()
+        self._may_write.set()
         await self._runner.cleanup()
         await self._session.close()
 
@@ -129,6 +134,26 @@ class KubernetesProxy:
     def release_lists(self) -> None:
         """Lists need not wait any more."""
         self._may_list.set()
+
+    def hold_writes(self) -> None:
+        """Writes of objects that are asked for from now on wait."""
+        self._may_write.clear()
+
+    def slow_writes(self, answered_after_s: float) -> None:
+        """Writes of objects that are asked for from now on are carried out after this time."""
+        self._writes_take_s = answered_after_s
+
+    def release_writes(self) -> None:
+        """Writes need not wait any more."""
+        self._may_write.set()
+
+    async def wait_for_held(self, count: int) -> None:
+        """Wait until so many writes wait."""
+
+        async def waiting() -> bool:
+            return self.held >= count
+
+        await wait_until_async(waiting, describe=f"{count} writes to wait", timeout_s=120)
 
     async def wait_for_lists(self, count: int) -> None:
         """Wait until so many lists have been asked for."""
@@ -162,10 +187,18 @@ class KubernetesProxy:
             self.lists += 1
             if "limit" not in request.query:
                 await self._may_list.wait()
+        if request.method == "PATCH" and f"/{self._kind.plural}/" in request.path:
+            await self._hold()
         async with self._ask(request, data=await request.read()) as answer:
             return web.Response(
                 status=answer.status, body=await answer.read(), content_type=answer.content_type
             )
+
+    async def _hold(self) -> None:
+        self.held += 1
+        await self._may_write.wait()
+        await asyncio.sleep(self._writes_take_s)
+        self.held -= 1
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
         self.watches += 1

@@ -15,6 +15,7 @@ from typing import Any
 
 from regent.model.cluster import Broker
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.pending_requests import PendingRequests, receivers_of
@@ -33,6 +34,7 @@ from regent.zk_data.operations import (
 from tests.simulation.network import Channel
 from tests.simulation.world import World
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
+from tests.support.reported_facts import facts_of
 from tests.support.simulated_cluster import SimulatedCluster
 
 FENCED_AFTER = 2 / 3
@@ -47,6 +49,7 @@ class SimulatedConnections:
             cluster's thread, as does everything but the methods of the port.
         why_not_connected: What keeps it from being connected, as far as it knows.
         why_not_elected: What keeps it from taking part in the election, if anything does.
+        what_has_ended: The thread that an error has ended, if any.
         contends: Whether the controller has asked to take part in the election.
     """
 
@@ -62,6 +65,7 @@ class SimulatedConnections:
         self.may_be_elected = True
         self.why_not_elected: str | None = None
         self.why_not_connected: str | None = None
+        self.what_has_ended: str | None = None
         self.contends = False
         self.is_elected = False
         self.zookeeper = _ZooKeeper(cluster, self)
@@ -91,6 +95,9 @@ class SimulatedConnections:
 
     def election_problem(self) -> str | None:
         return self.why_not_elected
+
+    def defect(self) -> str | None:
+        return self.what_has_ended
 
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
@@ -350,6 +357,9 @@ class _Channels:
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
         return self._world.protocol
+
+    def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
+        return facts_of(brokers)
 
     def close_all(self) -> None:
         for broker_id in list(self._open):

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from regent.cli.options import checked_namespaces, config_option, given_options, zookeeper_options
-from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.errors import RegentError
 from regent.settings import Settings
 from regent.settings.loading import load_settings
 
@@ -103,7 +103,7 @@ def _warn_of_hand_back(settings: Settings) -> None:
     logging.basicConfig(level=logging.ERROR)
     try:
         brokers = read_deposed_controllers(zookeeper_settings(settings))
-    except ZooKeeperUnavailableError as error:
+    except RegentError as error:
         click.echo(f"Note: not known which brokers are to be restarted first: {error}", err=True)
         return
     if brokers:

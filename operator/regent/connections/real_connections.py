@@ -110,6 +110,9 @@ class Connections:
     def election_problem(self) -> str | None:
         return self._election.problem
 
+    def defect(self) -> str | None:
+        return self._session.defect() or self._election.defect()
+
     def queue_sizes(self) -> Mapping[int, int]:
         return self.channels.queue_sizes()
 

@@ -373,6 +373,7 @@ class Reason(enum.StrEnum):
     NOT_ENOUGH_BROKERS = "NotEnoughBrokers"
     BROKERS_UNAVAILABLE = "BrokersUnavailable"
     BROKER_VERSION_UNKNOWN = "BrokerVersionUnknown"
+    BROKER_SETTINGS_UNKNOWN = "BrokerSettingsUnknown"
     TOO_LARGE = "TooLarge"
     TOPIC_ALREADY_EXISTS = "TopicAlreadyExists"
     TOPIC_NAME_COLLISION = "TopicNameCollision"
@@ -393,6 +394,7 @@ TRANSIENT_REASONS = frozenset(
         Reason.NOT_ENOUGH_BROKERS,
         Reason.BROKERS_UNAVAILABLE,
         Reason.BROKER_VERSION_UNKNOWN,
+        Reason.BROKER_SETTINGS_UNKNOWN,
         Reason.TOPIC_MARKED_FOR_DELETION,
         Reason.REASSIGNMENT_IN_PROGRESS,
         Reason.CONCURRENT_CHANGE,

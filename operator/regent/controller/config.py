@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from regent.model.active_regent import ServedResources
 from regent.model.cluster import Address
 from regent.zk_data.operations import DEFAULT_JUTE_MAX_BUFFER
 
@@ -63,6 +64,8 @@ class ControllerConfig(msgspec.Struct, frozen=True):
             removed; None: never.
         election_path: Where the replicas of this Regent elect one among themselves. A Regent with
             another one is not deposed.
+        resources: Which custom resources this Regent serves: said to others while it is the
+            controller; None: it does not say.
         election_backoff_ms: Wait before ``/controller`` is taken from another holder again, after
             it was lost to one.
         election_backoff_max_ms: Bound of the doubling wait after failures of our own.
@@ -92,6 +95,7 @@ class ControllerConfig(msgspec.Struct, frozen=True):
     unassigned_replica_check_interval_s: int | None = 3_600
     delegation_token_expiry_check_interval_ms: int | None = 3_600_000
     election_path: str = "/regent/election"
+    resources: ServedResources | None = None
     election_backoff_ms: int = 1_000
     election_backoff_max_ms: int = 60_000
     suspicion_backoff_ms: int = 30_000

@@ -18,6 +18,7 @@ import msgspec
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data.operations import Check, Operation, WriteResult, ZNode
 
@@ -117,6 +118,16 @@ class InterBrokerProtocol(Effect[tuple[int, int]], frozen=True):
     """
 
 
+class ReportedFacts(Effect[Sequence[BrokerFacts]], frozen=True):
+    """What brokers have said about themselves by now, each in the life that is asked about.
+
+    Waits for nothing, and leaves out those that have not answered. ``BrokerFactsLearned`` says the
+    same, but only when everything that was queued before it is done.
+    """
+
+    brokers: Sequence[Broker]
+
+
 class SendRequests(Effect[None], frozen=True):
     """Enqueue a batch to the brokers' channels. Answers come back as events."""
 
@@ -190,6 +201,10 @@ class AskElections(Effect[Mapping[TopicPartition, tuple[int, str]]], frozen=True
 
 class CurrentTime(Effect[int], frozen=True):
     """Milliseconds since the epoch."""
+
+
+class OwnSession(Effect[int], frozen=True):
+    """Id of our ZooKeeper session, 0 if there is none."""
 
 
 class StillAbsent(Effect[tuple[int, ...]], frozen=True):

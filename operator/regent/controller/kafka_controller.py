@@ -50,6 +50,7 @@ from regent.controller.topics import (
     topic_configuration,
     unwatched_topics,
 )
+from regent.model.active_regent import ActiveRegent
 from regent.model.errors import ControllerError
 
 
@@ -74,6 +75,11 @@ class KafkaController:
     def controller_id_seen(self) -> int:
         """Id of the active controller as far as known, -1 if there is none."""
         return self._life.controller_id_seen
+
+    @property
+    def regent_seen(self) -> ActiveRegent | None:
+        """Another Regent that is the active controller, as far as known."""
+        return self._life.regent_seen
 
     async def process(self, event: e.ControllerEvent) -> None:
         """Process one event to its end, including what becomes of us if that fails.
@@ -155,6 +161,8 @@ async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> N
 async def _broker_facts_learned(active: ActiveController, event: e.BrokerFactsLearned) -> None:
     await topic_configuration.process_broker_facts(active, event.broker_epoch, event.facts)
     await own_registration.settle(active)
+    if active.context.broker_facts.deletions_wait:
+        await topic_changes.process_topic_deletion(active)
 
 
 async def _each(

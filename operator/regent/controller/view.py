@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 
@@ -155,6 +156,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         cordoned: Brokers that get no new replicas as long as there are enough others.
         is_client: Whether a broker is the controller, and this process asks it. What only a
             controller knows is missing then: refusals, brokers that are shutting down.
+        active_regent: Another Regent that is the controller, as far as known; None: this process
+            is, a broker, or nobody.
     """
 
     is_active: bool = False
@@ -169,6 +172,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     shutting_down: tuple[int, ...] = ()
     cordoned: tuple[int, ...] = ()
     is_client: bool = False
+    active_regent: ActiveRegent | None = None
 
     def knows(self, topic: str) -> bool:
         """Whether ``topics`` has all that there is of a topic. So it does not exist if it is not

@@ -72,26 +72,35 @@ class BrokerTrust:
         self._refuse = refuse
         self._lookups: dict[str, asyncio.Future[Collection[str]]] = {}
 
-    async def is_broker(self, peer: Peer) -> bool:
-        """Whether to believe a peer that it is a broker."""
+    async def is_broker(self, peer: Peer) -> bool | None:
+        """Whether to believe a peer that it is a broker.
+
+        None: its address would tell, and no brokers are known. So it is where this process is not
+        the controller, or is about to become it.
+        """
+        knows_brokers = bool(self._view().brokers)
         believed = await self._is_believed(peer)
         if not believed and self._is_granted is not None:
             believed = await self._is_granted(peer)
-        if not believed:
-            self._refuse(_refusal(peer))
-        return believed
+        if believed:
+            return True
+        if self._is_judged_by_address(peer) and not knows_brokers:
+            return None
+        self._refuse(_refusal(peer))
+        return False
 
     async def _is_believed(self, peer: Peer) -> bool:
         if peer.principal in self._super_users:
             return True
-        if peer.principal != ANONYMOUS or self._trusted is TrustedAsBrokers.NOBODY:
-            return False
-        if self._trusted is TrustedAsBrokers.EVERYBODY:
-            return True
+        if not self._is_judged_by_address(peer):
+            return peer.principal == ANONYMOUS and self._trusted is TrustedAsBrokers.EVERYBODY
         brokers = self._view().brokers.values()
         return await self._comes_from(
             peer.address, dict.fromkeys(e.host for broker in brokers for e in broker.endpoints)
         )
+
+    def _is_judged_by_address(self, peer: Peer) -> bool:
+        return peer.principal == ANONYMOUS and self._trusted is TrustedAsBrokers.REGISTERED_BROKERS
 
     async def _comes_from(self, address: str, hosts: Iterable[str]) -> bool:
         known = {host: self._resolved[host] for host in hosts if host in self._resolved}
@@ -103,8 +112,7 @@ class BrokerTrust:
         return any(address in addresses for addresses in found)
 
     async def _look_up(self, host: str) -> Collection[str]:
-        """Addresses of a host. Who asks meanwhile shares the answer: lookups take the few threads
-        that the controller needs to connect to brokers."""
+        """Addresses of a host. Who asks meanwhile shares the answer: each lookup takes a thread."""
         lookup = self._lookups.get(host)
         if lookup is None:
             lookup = self._lookups[host] = asyncio.ensure_future(self._resolve(host))

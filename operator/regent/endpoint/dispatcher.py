@@ -109,11 +109,12 @@ class EndpointDispatcher:
             if isinstance(handler, AdminHandler):
                 access = PeerAccess(self._authorizer, peer)
                 return await handler.answer(request, self._controller, access)
-            if handler.is_for_brokers and not await self._trust.is_broker(peer):
-                # Who is not the controller knows no brokers. One that is told to look elsewhere
-                # does; one that is told to have no right asks here for ever.
-                is_active = self._controller.view.is_active
-                error = CLUSTER_AUTHORIZATION_FAILED if is_active else NOT_CONTROLLER
+            is_broker = await self._trust.is_broker(peer) if handler.is_for_brokers else True
+            if not is_broker:
+                # A broker that is told to look elsewhere does; one that is told to have no right
+                # asks here for ever.
+                is_judged = is_broker is not None and self._controller.view.is_active
+                error = CLUSTER_AUTHORIZATION_FAILED if is_judged else NOT_CONTROLLER
                 return handler.refusal(request, error)
         except (AclsUnavailableError, QuotasUnavailableError) as error:
             logger.warning("Request not answered", extra={"reason": str(error)})

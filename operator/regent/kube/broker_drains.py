@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from regent.controller.commands import (
     Accepted,
@@ -59,7 +60,8 @@ class BrokerDrains:
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
-        absence: Returns for how long this process has not been the controller.
+        absence: Returns for how long this process has not been the controller, and whether an
+            object is to be left to another one.
         planned_topics: Topics of the stored plan, by drain: they are of interest also after their
             replicas have left the brokers.
     """
@@ -76,7 +78,7 @@ class BrokerDrains:
     view: Callable[[], ClusterView]
     now: Callable[[], datetime]
     jitter: Callable[[], float]
-    absence: Callable[[], Absence] = Absence
+    absence: Callable[[Mapping[str, Any]], Absence] = lambda _: Absence()
     planned_topics: dict[ObjectKey, frozenset[str]] = field(default_factory=dict)
 
     def remember(self, known: CachedObject, *, at: float) -> DrainMemory:
@@ -86,7 +88,8 @@ class BrokerDrains:
     def request(self, known: CachedObject, memory: DrainMemory) -> AnyDrainRequest:
         resource = BROKER_DRAIN.parse(known.body)
         if not isinstance(resource, BrokerDrain):
-            return UnreadableRequest(resource, now=self.now())
+            is_looked_after = self.absence(known.body).is_looked_after
+            return UnreadableRequest(resource, self.now(), is_looked_after)
         at, view = asyncio.get_running_loop().time(), self.view()
         plan = readable_plan(resource.status.plan)
         planned = frozenset(() if plan is None else plan.topics)
@@ -118,7 +121,7 @@ class BrokerDrains:
             monotonic_s=at,
             now=self.now(),
             attempts=tuple(memory.attempts),
-            absence=self.absence(),
+            absence=self.absence(known.body),
         )
 
     def _claims(self, resource: BrokerDrain) -> tuple[DrainClaim, ...]:

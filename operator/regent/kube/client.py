@@ -18,6 +18,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -42,6 +43,9 @@ RETRY_AFTER_MAX_S: Final = 60.0
 
 _TOO_LARGE_FOR_ETCD: Final = "etcdserver: request is too large"
 
+_STORED_METADATA: Final = ("name", "uid", "resourceVersion")
+"""What every stored object has. (What is only asked, such as for a right, is not stored.)"""
+
 MERGE_PATCH: Final = "application/merge-patch+json"
 APPLY_PATCH: Final = "application/apply-patch+yaml"
 
@@ -56,13 +60,19 @@ class KubeClient:
         request_timeout_s: float,
         credentials: Callable[[], Awaitable[kopf.ConnectionInfo]] = login,
         on_request: Callable[[str, int | None], None] = lambda verb, status: None,
+        on_wait: Callable[[float], None] = lambda waited_s: None,
     ) -> None:
         """
         Args:
+            max_connections: So many requests are under way at the same time. The others wait, in
+                the order in which they came, for as long as it takes.
+            request_timeout_s: For the answer to a request, from the end of its wait on.
             on_request: Called with the verb and the HTTP status of each answer; None: there was
                 none.
+            on_wait: Called with the seconds that a request has waited for others to end.
         """
         self._on_request = on_request
+        self._on_wait = on_wait
         self._max_connections = max_connections
         self._timeout = aiohttp.ClientTimeout(total=request_timeout_s)
         self._credentials = credentials
@@ -70,6 +80,7 @@ class KubeClient:
         self._info_read_at = 0.0
         self._transport: tuple[object, ...] = ()
         self._session: _Session | None = None
+        self._is_closed = False
         self._retired: set[_Session] = set()
         self._refreshing = asyncio.Lock()
         self._reading: asyncio.Future[kopf.ConnectionInfo] | None = None
@@ -84,7 +95,8 @@ class KubeClient:
         await self.close()
 
     async def close(self) -> None:
-        """End the session; open requests fail."""
+        """End the session; open requests fail, those that wait, too."""
+        self._is_closed = True
         current, self._session = self._session, None
         for session in (*self._retired, *(() if current is None else (current,))):
             await session.http.close()
@@ -152,7 +164,8 @@ class KubeClient:
             KubeNotFoundError: 404.
             KubeConflictError: 409.
             KubeApiError: Any other refusal.
-            KubeUnavailableError: No answer in time, or not one of an API server.
+            KubeUnavailableError: No answer in time, or not one of an API server; or the client is
+                closed.
             KubeLoginError: No credentials.
         """
         answer = await self._answer(method, path, body=body, content_type=content_type, query=query)
@@ -162,7 +175,7 @@ class KubeClient:
             raise KubeUnavailableError(
                 f"{method} {path}: the answer is no JSON object: {error}"
             ) from error
-        if not _is_from_api_server(decoded):
+        if not _is_from_api_server(method, decoded):
             raise KubeUnavailableError(
                 f"{method} {path}: the answer is no object of an API server: "
                 f"{str(decoded)[:200]}; is there one at this address?"
@@ -178,11 +191,11 @@ class KubeClient:
         content_type: str = "application/json",
         query: Mapping[str, str] | None = None,
     ) -> _Answer:
-        stale = self._info
-        answer = await self._send(method, path, body, content_type=content_type, query=query)
+        send = partial(self._send, method, path, body, content_type=content_type, query=query)
+        answer, info = await send()
         if answer.status == 401:
-            await self._refresh(seen=self._info if stale is None else stale)
-            answer = await self._send(method, path, body, content_type=content_type, query=query)
+            await self._refresh(seen=info)
+            answer, _ = await send()
         if answer.status >= 400:
             raise _error(answer, f"{method} {path}")
         return answer
@@ -195,16 +208,35 @@ class KubeClient:
         *,
         content_type: str,
         query: Mapping[str, str] | None,
-    ) -> _Answer:
-        info, session = await self._connection()
-        session.requests += 1
-        try:
-            return await self._exchange(
-                info, session.http, method, path, body, content_type=content_type, query=query
-            )
-        finally:
-            session.requests -= 1
-            await self._close_unused()
+    ) -> tuple[_Answer, kopf.ConnectionInfo]:
+        """The answer, and the credentials that were used. Those are the newest after the wait,
+        too."""
+        now = asyncio.get_running_loop().time
+        waited_s = 0.0
+        while True:
+            session = await self._connection()
+            session.requests += 1
+            waits_since = now()
+            try:
+                async with session.turns:
+                    waited_s += now() - waits_since
+                    info = self._info
+                    if session is not self._session or info is None:
+                        continue  # there is another address, or the client is closed
+                    self._on_wait(waited_s)
+                    answer = await self._exchange(
+                        info,
+                        session.http,
+                        method,
+                        path,
+                        body,
+                        content_type=content_type,
+                        query=query,
+                    )
+                    return answer, info
+            finally:
+                session.requests -= 1
+                await self._close_unused()
 
     async def _exchange(
         self,
@@ -231,9 +263,10 @@ class KubeClient:
                 return _Answer(response.status, response.headers.get("Retry-After"), payload)
         except (aiohttp.ClientError, TimeoutError) as error:
             self._on_request(method, None)
-            raise KubeUnavailableError(
-                f"{method} {path}: {str(error) or type(error).__name__}"
-            ) from error
+            problem = str(error) or type(error).__name__
+            if not str(error) and isinstance(error, TimeoutError):
+                problem = f"no answer within {self._timeout.total:g} s"
+            raise KubeUnavailableError(f"{method} {path}: {problem}") from error
         except ValueError as error:
             # A user with a colon, a token with a line break: it was not even sent.
             raise KubeLoginError(
@@ -251,13 +284,15 @@ class KubeClient:
         if said.tzinfo is not None:
             self._server_time = (said, asyncio.get_running_loop().time())
 
-    async def _connection(self) -> tuple[kopf.ConnectionInfo, _Session]:
+    async def _connection(self) -> _Session:
+        if self._is_closed:
+            raise KubeUnavailableError("the client is closed")
         now = asyncio.get_running_loop().time()
         if self._info is None or now - self._info_read_at > CREDENTIALS_MAX_AGE_S:
             await self._refresh(seen=self._info)
-        if self._info is None or self._session is None:
+        if self._session is None:
             raise KubeUnavailableError("the client is closed")
-        return self._info, self._session
+        return self._session
 
     async def _refresh(self, *, seen: kopf.ConnectionInfo | None) -> None:
         """Read the credentials again, once for all requests that ``seen`` failed for."""
@@ -267,12 +302,15 @@ class KubeClient:
             info = await self._read_credentials()
             _check_address(info.server)
             transport = await asyncio.to_thread(_transport, info)
+            if self._is_closed:
+                return
             if self._session is None or transport != self._transport:
                 connector = aiohttp.TCPConnector(limit=self._max_connections, ssl=ssl_context(info))
                 if self._session is not None:
                     self._retired.add(self._session)
                 http = aiohttp.ClientSession(connector=connector, timeout=self._timeout)
-                self._session, self._transport = _Session(http), transport
+                self._session = _Session(http, max_requests=self._max_connections)
+                self._transport = transport
             self._info, self._info_read_at = info, asyncio.get_running_loop().time()
         await self._close_unused()
 
@@ -304,16 +342,19 @@ class KubeClient:
 
 
 class _Session:
-    """A session of aiohttp. What is under way, or waits for a connection, when another one takes
-    its place is carried out: aiohttp would cancel it at its end.
+    """A session of aiohttp. What is under way when another one takes its place is carried out:
+    aiohttp would cancel it at its end. What waits for its turn goes to the other one.
 
     Attributes:
         requests: How many are under way or wait.
+        turns: For one request each. Were it the connector that lets them wait, the time for the
+            answer would begin before they are sent.
     """
 
-    def __init__(self, http: aiohttp.ClientSession) -> None:
+    def __init__(self, http: aiohttp.ClientSession, *, max_requests: int) -> None:
         self.http = http
         self.requests = 0
+        self.turns = asyncio.Semaphore(max_requests)
 
 
 class _Answer:
@@ -347,10 +388,17 @@ class _Answer:
             return {"message": self._payload[:200].decode(errors="replace")}
 
 
-def _is_from_api_server(body: Mapping[str, Any]) -> bool:
-    """Whether it is an object, or the schemas of objects. What stands in front of an API server may
-    answer anything with 200 (``{"status": "UP"}``)."""
-    return isinstance(body.get("kind"), str) or "openapi" in body
+def _is_from_api_server(method: str, body: Mapping[str, Any]) -> bool:
+    """Whether it is an object, a list, or the schemas of objects, with what all of them have. What
+    stands in front of an API server may answer anything with 200 (``{"status": "UP"}``)."""
+    if "openapi" in body:
+        return True
+    kind, metadata = body.get("kind"), body.get("metadata")
+    if not isinstance(kind, str) or not isinstance(metadata, Mapping):
+        return False
+    if method not in ("GET", "PATCH") or kind.endswith("List"):
+        return True
+    return all(isinstance(metadata.get(name), str) for name in _STORED_METADATA)
 
 
 def _check_address(server: str) -> None:
@@ -405,7 +453,17 @@ def _error(answer: _Answer, what: str) -> KubeApiError:
         message,
         status=answer.status,
         reason=reason,
+        causes=_causes(details.get("details")),
         retry_after_s=retry_after_s(answer.retry_after),
+    )
+
+
+def _causes(details: object) -> frozenset[str]:
+    """The reasons of the causes that a Status has; a proxy may have sent anything."""
+    causes = details.get("causes") if isinstance(details, dict) else None
+    listed = causes if isinstance(causes, list) else []
+    return frozenset(
+        str(each["reason"]) for each in listed if isinstance(each, dict) and "reason" in each
     )
 
 

@@ -2,7 +2,8 @@
 
 The API server drops fields that it does not know, and reports no error. Without
 ``spec.clusterRef`` a resource that is for another Kafka cluster is served by the default Regent;
-without a field of its status Regent forgets what it has done, or says less than it should. Helm
+without a field of its status Regent forgets what it has done, or says less than it should. And it
+fills in the defaults that the definition has, which stored objects keep under a later one. Helm
 leaves definitions as they are when it upgrades.
 """
 
@@ -27,6 +28,7 @@ class DefinitionCheck:
 
     Args:
         fields: Names of the fields of the kind's spec and status, by part.
+        former_defaults: Names of the fields of its spec that have no default any more.
         health: Where it is said what is missing.
     """
 
@@ -38,10 +40,12 @@ class DefinitionCheck:
         settings: KubeSettings,
         *,
         health: KindHealth,
+        former_defaults: Set[str] = frozenset(),
     ) -> None:
         self._client = client
         self._kind = kind
         self._fields = fields
+        self._former_defaults = former_defaults
         self._settings = settings
         self._health = health
 
@@ -50,13 +54,28 @@ class DefinitionCheck:
         found out, then as often as everything is listed.
         """
         while True:
-            dropped = await dropped_fields(self._client, self._kind, self._fields)
-            if dropped is not None:
-                self._health.dropping(_problem(self._kind, dropped) if dropped else None)
-            is_current = dropped is not None and not dropped
+            parts = await _parts(self._client, self._kind)
+            problem = None if parts is None else self._problem(parts)
+            if parts is not None:
+                self._health.dropping(problem)
+            is_current = parts is not None and problem is None
             await asyncio.sleep(
                 self._settings.resync_interval_s if is_current else self._settings.check_interval_s
             )
+
+    def _problem(self, parts: Mapping[str, Any]) -> str | None:
+        """What is wrong with a definition, by the schemas of spec and status; None: nothing."""
+        dropped = _dropped_of(parts, self._fields)
+        properties = parts.get("spec", {}).get("properties", {})
+        filled_in = [
+            f"spec.{name}: {properties[name]['default']}"
+            for name in sorted(self._former_defaults)
+            if "default" in properties.get(name, {})
+        ]
+        does = [f"drops {', '.join(dropped)}"] if dropped else []
+        if filled_in:
+            does.append(f"fills in {', '.join(filled_in)} where nobody has asked for it")
+        return _described(self._kind, dropped, " and ".join(does)) if does else None
 
 
 async def dropped_fields(
@@ -68,6 +87,12 @@ async def dropped_fields(
         fields: Names of fields by the part of an object that has them; of a field within another
             one it is ``plan.hash``. Of what is dropped as a whole, nothing within it is named.
     """
+    parts = await _parts(client, kind)
+    return None if parts is None else _dropped_of(parts, fields)
+
+
+async def _parts(client: KubeClient, kind: ResourceKind) -> Mapping[str, Any] | None:
+    """The schemas of the parts of a kind's objects; None: the API server does not say."""
     try:
         document = await client.get(_SCHEMAS)
     except KubeError:
@@ -75,13 +100,17 @@ async def dropped_fields(
     for schema in document.get("components", {}).get("schemas", {}).values():
         names = schema.get("x-kubernetes-group-version-kind", ())
         if any(name.get("kind") == kind.kind for name in names):
-            parts = schema.get("properties", {})
-            return tuple(
-                f"{part}.{name}"
-                for part in sorted(fields)
-                for name in _dropped(fields[part], parts.get(part, {}))
-            )
+            parts: Mapping[str, Any] = schema.get("properties", {})
+            return parts
     return None
+
+
+def _dropped_of(parts: Mapping[str, Any], fields: Mapping[str, Set[str]]) -> tuple[str, ...]:
+    return tuple(
+        f"{part}.{name}"
+        for part in sorted(fields)
+        for name in _dropped(fields[part], parts.get(part, {}))
+    )
 
 
 def _dropped(fields: Set[str], schema: Mapping[str, Any]) -> list[str]:
@@ -111,10 +140,10 @@ def _of_elements(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         schema = elements
 
 
-def _problem(kind: ResourceKind, dropped: tuple[str, ...]) -> str:
+def _described(kind: ResourceKind, dropped: tuple[str, ...], does: str) -> str:
     problem = (
         f"the CustomResourceDefinition {kind.crd_name} is older than this Regent: the API server "
-        f"drops {', '.join(dropped)}; `regent crds | kubectl apply -f -` updates it"
+        f"{does}; `regent crds | kubectl apply -f -` updates it"
     )
     if any(field.startswith("spec.") for field in dropped):
         problem += f", and {kind.kind}s that have these fields must be applied again"

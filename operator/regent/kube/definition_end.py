@@ -1,14 +1,18 @@
-"""Finds out whether objects are deleted because their CustomResourceDefinition is.
+"""Finds out whether objects are deleted because their CustomResourceDefinition is, or was.
 
 Kubernetes deletes all objects of a definition that is deleted, by whatever mistake that happens: a
-chart is removed, a file is replaced with ``--force``. That says nothing about their topics.
+chart is removed, a file is replaced with ``--force``. That says nothing about their topics. Objects
+with a finalizer outlive their definition if somebody takes its own finalizer off: they are there
+again, still being deleted, as soon as there is another one.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from datetime import datetime
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeNotFoundError
@@ -19,11 +23,31 @@ logger = logging.getLogger(__name__)
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
-class DefinitionEnd:
-    """Knows whether the definition of a kind is being deleted.
+class _Definition(NamedTuple):
+    """What was found out.
 
-    The API server notes that in the definition before it deletes the first object. So an answer is
-    right if the question comes after an object was seen being deleted.
+    Attributes:
+        asked_at: By the clock of the event loop.
+        ends: Whether it is being deleted, or gone.
+        created_at: When the present one was created, aware; None: that is not known.
+    """
+
+    asked_at: float
+    ends: bool = False
+    created_at: datetime | None = None
+
+    def explains(self, deleted_at: datetime) -> bool:
+        """Times have whole seconds: what was deleted in the second of the creation counts as
+        deleted before."""
+        return self.ends or (self.created_at is not None and deleted_at <= self.created_at)
+
+
+class DefinitionEnd:
+    """Knows whether the definition of a kind is being deleted, and since when there is one.
+
+    The API server notes the deletion in the definition before it deletes the first object. So an
+    answer is right if the question comes after an object was seen being deleted. Those who ask
+    while another question is under way share the next one.
     """
 
     def __init__(self, client: KubeClient, kind: ResourceKind) -> None:
@@ -31,17 +55,46 @@ class DefinitionEnd:
         self._path = f"{_DEFINITIONS}/{kind.crd_name}"
         self._name = kind.crd_name
         self._logged: set[str] = set()
+        self._known: _Definition | None = None
+        self._asked: asyncio.Future[_Definition] | None = None
+        self._next: asyncio.Future[_Definition] | None = None
 
-    async def has_begun(self) -> bool:
-        """Whether it is being deleted, or gone. Without the right to read it: no.
+    async def explains(self, deleted_at: datetime, max_age_s: float = 0.0) -> bool:
+        """Whether an object that is deleted since then is, or was, deleted with its definition.
+        Without the right to read that: no.
+
+        Args:
+            deleted_at: The object's deletionTimestamp, aware.
+            max_age_s: How old the answer may be. An older one than the deletion may be wrong.
 
         Raises:
             KubeError: The API server does not answer.
         """
+        known, now = self._known, asyncio.get_running_loop().time()
+        if known is None or now - known.asked_at >= max_age_s:
+            known = await self._ask()
+        return known.explains(deleted_at)
+
+    async def _ask(self) -> _Definition:
+        """The answer to a question that is not asked before now. One of those who wait for it may
+        give up, and keeps nobody else from it."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._ask_after(self._asked))
+            self._next.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(self._next)
+
+    async def _ask_after(self, former: asyncio.Future[_Definition] | None) -> _Definition:
+        if former is not None:
+            await asyncio.wait((former,))
+        self._asked, self._next = self._next, None
+        self._known = await self._find_out(asyncio.get_running_loop().time())
+        return self._known
+
+    async def _find_out(self, now: float) -> _Definition:
         try:
-            found = await self._client.get(self._path)
+            found = (await self._client.get(self._path))["metadata"]
         except KubeNotFoundError:
-            return True
+            return _Definition(now, ends=True)
         except KubeApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
                 raise
@@ -49,11 +102,12 @@ class DefinitionEnd:
                 "Topics of KafkaTopics that are deleted together with their definition cannot be "
                 f"kept: missing right: get customresourcedefinitions {self._name}"
             )
-            return False
-        if "deletionTimestamp" not in found["metadata"]:
-            return False
-        self._log_once(f"The definition {self._name} is being deleted: topics stay")
-        return True
+            return _Definition(now)
+        if "deletionTimestamp" in found:
+            self._log_once(f"The definition {self._name} is being deleted: topics stay")
+            return _Definition(now, ends=True)
+        created = found.get("creationTimestamp")
+        return _Definition(now, created_at=created and datetime.fromisoformat(created))
 
     def _log_once(self, message: str) -> None:
         if message not in self._logged:

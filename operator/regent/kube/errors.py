@@ -14,7 +14,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from regent.model.errors import RegentError
+
+NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
+"""The cause of a refusal (403): the namespace is being deleted, and takes nothing new."""
 
 
 class KubeError(RegentError):
@@ -40,13 +45,21 @@ class KubeApiError(KubeError):
     Attributes:
         status: HTTP status.
         reason: Kubernetes' word for it, for instance ``Forbidden``.
+        causes: Kubernetes' words for what has led to it: :data:`NAMESPACE_TERMINATING`, and others.
         retry_after_s: What the server asks for; None: nothing.
     """
 
     def __init__(
-        self, message: str, *, status: int, reason: str = "", retry_after_s: float | None = None
+        self,
+        message: str,
+        *,
+        status: int,
+        reason: str = "",
+        causes: frozenset[str] = frozenset(),
+        retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message)
+        self.causes = causes
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s

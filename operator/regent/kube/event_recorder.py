@@ -18,12 +18,13 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable
 from datetime import datetime
+from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 from regent.kube.client import KubeClient
-from regent.kube.entry_budget import EntryBudget
-from regent.kube.errors import KubeError
+from regent.kube.errors import NAMESPACE_TERMINATING, KubeApiError, KubeError
 from regent.kube.object_cache import CachedObject
+from regent.model.entry_budget import EntryBudget
 from regent.reconcile.plan import PlannedEvent
 from regent.resources.conditions import rfc3339, shorten
 from regent.resources.kind import API_VERSION
@@ -42,6 +43,8 @@ _QUEUE_SIZE_MAX: Final = 20_000
 _PATIENT_MAX: Final = 10_000
 """With so many of them waiting, resources have to share."""
 _REMEMBERED_MAX: Final = 20_000
+_GOING_MAX: Final = 100
+"""Namespaces that are remembered as being deleted, the last ones."""
 
 
 class _Recorded(NamedTuple):
@@ -82,6 +85,8 @@ class EventRecorder:
         self._is_busy = is_busy
         self._entries = EntryBudget()
         self._entries_about_dropped = EntryBudget()
+        self._entries_about_news = EntryBudget()
+        self._going: deque[str] = deque(maxlen=_GOING_MAX)
         self._urgent: deque[_Recorded] = deque()
         self._patient: deque[_Recorded] = deque()
         self._is_hurried = False
@@ -101,6 +106,8 @@ class EventRecorder:
         self._recent.move_to_end(mark)
         while len(self._recent) > _REMEMBERED_MAX:
             self._recent.popitem(last=False)
+        if event.is_logged:
+            self._log(subject, event, now)
         if len(self._urgent) + len(self._patient) >= _QUEUE_SIZE_MAX:
             self._note_dropped(subject, event, now)
             return
@@ -109,19 +116,26 @@ class EventRecorder:
         self._all_sent.clear()
         self._woken.set()
 
+    def _log(self, subject: CachedObject, event: PlannedEvent, now: float) -> None:
+        self._entries_about_news.log(
+            logger.info,
+            "A resource has news",
+            now=now,
+            resource=str(subject.key),
+            reason=str(event.reason),
+            event=event.message,
+        )
+
     def _note_dropped(self, subject: CachedObject, event: PlannedEvent, now: float) -> None:
-        left_out = self._entries_about_dropped.take(now)
-        if left_out is not None:
-            logger.warning(
-                "An Event is dropped, too many are waiting",
-                extra={
-                    "resource": str(subject.key),
-                    "reason": event.reason,
-                    "event": event.message,
-                    "waiting": _QUEUE_SIZE_MAX,
-                    "entries_left_out": left_out,
-                },
-            )
+        self._entries_about_dropped.log(
+            logger.warning,
+            "An Event is dropped, too many are waiting",
+            now=now,
+            resource=str(subject.key),
+            reason=event.reason,
+            event=event.message,
+            waiting=_QUEUE_SIZE_MAX,
+        )
 
     def wake(self) -> None:
         """No resource waits for its turn or is worked on any more."""
@@ -183,11 +197,30 @@ class EventRecorder:
             path = f"/api/v1/namespaces/{namespace}/events"
             await self._client.create(path, self._body(recorded))
         except KubeError as error:
-            # A namespace that is being deleted takes no Events; nothing depends on them.
-            left_out = self._entries.take(asyncio.get_running_loop().time())
-            if left_out is not None:
-                extra = {"namespace": namespace, "error": str(error), "entries_left_out": left_out}
-                logger.warning("An Event cannot be recorded", extra=extra)
+            # Nothing depends on it.
+            if _is_namespace_going(error):
+                self._note_going(namespace)
+                return
+            self._entries.log(
+                logger.warning,
+                "An Event cannot be recorded",
+                now=asyncio.get_running_loop().time(),
+                namespace=namespace,
+                error=str(error),
+            )
+        else:
+            if namespace in self._going:
+                self._going.remove(namespace)
+
+    def _note_going(self, namespace: str) -> None:
+        """That is the normal course, and is said once: of each resource there is an Event."""
+        if namespace in self._going:
+            return
+        self._going.append(namespace)
+        logger.info(
+            "A namespace is being deleted and takes no Events any more",
+            extra={"namespace": namespace},
+        )
 
     def _body(self, recorded: _Recorded) -> dict[str, Any]:
         subject, event = recorded.subject, recorded.event
@@ -216,3 +249,10 @@ class EventRecorder:
             "lastTimestamp": recorded.moment,
             "count": 1,
         }
+
+
+def _is_namespace_going(error: KubeError) -> bool:
+    """Whether an Event was refused as its namespace is being deleted, or is gone."""
+    return isinstance(error, KubeApiError) and (
+        NAMESPACE_TERMINATING in error.causes or error.status == HTTPStatus.NOT_FOUND
+    )

@@ -23,8 +23,8 @@ class KindHealth:
         unlisted: Why none can be listed now: there is no CustomResourceDefinition, the API server
             does not answer. None: they can.
         unreadable: Namespaces that cannot be served now, each with what is missing.
-        unwritable: Namespaces in which finalizers or statuses cannot be written now, each with what
-            is missing.
+        unwritable: Namespaces in which finalizers or statuses cannot be written now, or single
+            resources not be read, each with what is missing.
         outdated: Which fields the API server drops, for its definition is too old. None: it drops
             none, as far as is known.
     """
@@ -57,7 +57,7 @@ class KindHealth:
                 logger.warning(
                     "A namespace cannot be served"
                     if namespace in unreadable
-                    else "A right to write is missing in a namespace",
+                    else "A right is missing in a namespace",
                     extra={"namespace": namespace, "kind": self.kind, "problem": missing},
                 )
         for namespace in before.keys() - now.keys():
@@ -100,7 +100,8 @@ class KubeHealth:
 
     @property
     def unwritable(self) -> Mapping[str, str]:
-        """Namespaces in which finalizers or statuses of some kind cannot be written now."""
+        """Namespaces in which finalizers or statuses of some kind cannot be written now, or single
+        resources not be read."""
         return _joined(kind.unwritable for kind in self.kinds.values())
 
     def failed(self, error: BaseException) -> None:

@@ -43,7 +43,8 @@ class KubeHealthCollector(Collector):
         yield unreadable
         unwritable = GaugeMetricFamily(
             "regent_namespace_unwritable",
-            "1 for each namespace in which this replica may not write finalizers or statuses.",
+            "1 for each namespace in which this replica may not write finalizers or statuses, or "
+            "not get single resources.",
             labels=["namespace"],
         )
         for namespace in self._health.unwritable:

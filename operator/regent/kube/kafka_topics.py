@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 from regent.controller.commands import (
     Accepted,
@@ -27,6 +28,8 @@ from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.usage_watch import UsageWatch
+from regent.model.topic import metric_name
+from regent.reconcile.dispatch import taken_name
 from regent.reconcile.plan import PlannedEvent
 from regent.reconcile.request import Absence
 from regent.reconcile.topics.claims import Claim
@@ -38,6 +41,7 @@ from regent.reconcile.topics.replication_factor import waits_for_room
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
+from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.resources.kafka_topic import KafkaTopic, UnreadableTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 
@@ -58,9 +62,13 @@ class KafkaTopics:
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         new_topic_id: Draws the id of a topic to be created.
-        absence: Returns for how long this process has not been the controller.
+        absence: Returns for how long this process has not been the controller, and whether an
+            object is to be left to another one.
         waiting: Those whose partitions wait until others have arrived.
-        is_definition_going: Returns whether the definition of KafkaTopics is being deleted.
+        without_name: Those that were refused because of their topics' names, with the name in
+            metrics that others have.
+        is_with_definition: Returns whether a KafkaTopic that is deleted since then is deleted
+            together with its definition, by an answer that may have that age in seconds.
     """
 
     index: TopicIndex
@@ -74,15 +82,32 @@ class KafkaTopics:
     now: Callable[[], datetime]
     jitter: Callable[[], float]
     new_topic_id: Callable[[], uuid.UUID]
-    is_definition_going: Callable[[], Awaitable[bool]]
-    absence: Callable[[], Absence] = Absence
+    is_with_definition: Callable[[datetime, float], Awaitable[bool]]
+    absence: Callable[[Mapping[str, Any]], Absence] = lambda _: Absence()
     waiting: dict[ObjectKey, None] = field(default_factory=dict)
+    without_name: dict[ObjectKey, str] = field(default_factory=dict)
 
     def take_waiting(self) -> frozenset[ObjectKey]:
         """Those that waited: there may be room for them now."""
         keys = frozenset(self.waiting)
         self.waiting.clear()
         return keys
+
+    def take_without_name(self, topics: frozenset[str]) -> frozenset[ObjectKey]:
+        """Those that were refused because of the name of one of these topics, which have changed:
+        it may be free now."""
+        if not self.without_name:
+            return frozenset()
+        changed = {metric_name(topic) for topic in topics}
+        keys = frozenset(key for key, name in self.without_name.items() if name in changed)
+        for key in keys:
+            del self.without_name[key]
+        return keys
+
+    def forget(self, key: ObjectKey) -> None:
+        """There is no such object any more, and nothing that it waits for."""
+        self.waiting.pop(key, None)
+        self.without_name.pop(key, None)
 
     def remember(self, known: CachedObject, *, at: float) -> TopicMemory:
         """See :class:`~regent.kube.reconciler.ReconciledKind`, as for the others."""
@@ -96,7 +121,10 @@ class KafkaTopics:
     def request(self, known: CachedObject, memory: TopicMemory) -> AnyTopicRequest:
         resource = KAFKA_TOPIC.parse(known.body)
         if not isinstance(resource, KafkaTopic):
-            return UnreadableRequest(resource, now=self.now())
+            is_looked_after = self.absence(known.body).is_looked_after
+            return UnreadableRequest(
+                resource, self.now(), is_looked_after, memory.goes_with_definition
+            )
         memory.settle(resource.status.ownership)
         at, view = asyncio.get_running_loop().time(), self.view()
         request = TopicRequest(
@@ -110,10 +138,10 @@ class KafkaTopics:
             attempts=tuple(memory.attempts),
             created=memory.created,
             spare_topic_id=memory.spare_topic_id,
-            absence=self.absence(),
+            absence=self.absence(known.body),
             name_rules=self.settings.topic_name_rules,
             moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
-            is_definition_going=memory.is_definition_going,
+            goes_with_definition=memory.goes_with_definition,
         )
         if request.config is None and request.created is not None and request.is_as_created:
             config = request.created.config
@@ -125,11 +153,15 @@ class KafkaTopics:
             request = dataclasses.replace(request, usage=usage)
         if waits_for_room(request):
             self.waiting[known.key] = None
+        for attempt in memory.attempts:
+            name = taken_name(attempt.command, attempt.outcome)
+            if name is not None:
+                self.without_name[known.key] = name
         return request
 
     def plan(self, request: AnyTopicRequest) -> TopicPlan:
         if isinstance(request, UnreadableRequest):
-            return plan_unreadable(request.resource, now=request.now)
+            return plan_unreadable(request)
         return plan_topic(request)
 
     async def send(
@@ -141,11 +173,11 @@ class KafkaTopics:
         events: list[PlannedEvent] = []
         if isinstance(request, UnreadableRequest):
             return events  # it has none
-        if any(isinstance(each, DeleteTopic) for each in commands):
-            # Asked now, once the deletion of the resource is known: an earlier answer says nothing.
-            memory.is_definition_going = await self.is_definition_going()
-            if memory.is_definition_going:
-                return events
+        # Asked now, once the deletion of the resource is known: an earlier answer says nothing.
+        if any(isinstance(each, DeleteTopic) for each in commands) and await self._explained(
+            request, memory, max_age_s=0.0
+        ):
+            return events
         as_of = self.configs.clock
         until = request.monotonic_s + self.settings.accepted_settle_s
         with self.moving.sending(commands, request.view, until=until):
@@ -168,6 +200,22 @@ class KafkaTopics:
                 if event is not None:
                     events.append(event)
         return events
+
+    async def ask_about_definition(self, request: AnyTopicRequest, memory: TopicMemory) -> bool:
+        """See :class:`~regent.kube.reconciler.ReconcilerParts`."""
+        # Meanwhile the topic stays in any case: an older answer does.
+        known = memory.goes_with_definition
+        return await self._explained(request, memory, max_age_s=ASKED_AGAIN_S) and not known
+
+    async def _explained(
+        self, request: AnyTopicRequest, memory: TopicMemory, *, max_age_s: float
+    ) -> bool:
+        deleted_at = request.resource.metadata.deletion_timestamp
+        assert deleted_at is not None, "nobody else has to ask"
+        memory.goes_with_definition = await self.is_with_definition(
+            datetime.fromisoformat(deleted_at), max_age_s
+        )
+        return memory.goes_with_definition
 
     def _learn(self, command: ResourceCommand, outcome: Accepted, *, as_of: int) -> None:
         """What an accepted command says about configurations."""

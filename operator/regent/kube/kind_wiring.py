@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -59,7 +59,8 @@ class KindSurroundings:
 
     Attributes:
         view: Returns the newest view of the cluster.
-        absence: Returns for how long this process has not been the controller.
+        absence: Returns for how long this process has not been the controller, and whether an
+            object is to be left to another one.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
         enqueue: Called with the keys of objects that are to be reconciled.
@@ -77,7 +78,7 @@ class KindSurroundings:
     client: KubeClient
     settings: KubeSettings
     view: Callable[[], ClusterView]
-    absence: Callable[[], Absence]
+    absence: Callable[[Mapping[str, Any]], Absence]
     batcher: CommandBatcher
     recorder: EventRecorder
     metrics: ResourceMetrics
@@ -116,11 +117,12 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         now=around.now,
         jitter=around.jitter,
         new_topic_id=uuid.uuid4,
-        is_definition_going=DefinitionEnd(around.client, KAFKA_TOPIC.kind).has_begun,
+        is_with_definition=DefinitionEnd(around.client, KAFKA_TOPIC.kind).explains,
     )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         concerned = _concerned(topics, index, configs, around.view())
+        concerned |= kafka_topics.take_without_name(topics)
         if moves.see_topics(around.view(), topics):
             concerned |= kafka_topics.take_waiting()
         return concerned
@@ -132,6 +134,8 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         kafka_topics,
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
+        ask_about_definition=kafka_topics.ask_about_definition,
+        on_gone=kafka_topics.forget,
     )
 
 
@@ -294,9 +298,16 @@ def _served(
     view_replaced: Callable[[], None] = lambda: None,
     duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None,
     planning: RebalancePlanning | None = None,
+    ask_about_definition: Callable[[Any, Any], Awaitable[bool]] | None = None,
+    on_gone: Callable[[ObjectKey], None] = lambda _: None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
-    cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
+    cache = ObjectCache(
+        kind.kind,
+        index,
+        serves=around.settings.selection.serves,
+        filled_in=descriptor.filled_in,
+    )
     writer = StatusWriter(
         around.client, descriptor, cache, on_news=around.enqueue, on_step=around.on_step
     )
@@ -317,6 +328,8 @@ def _served(
         settings=around.settings,
         view=around.view,
         planning=planning,
+        ask_about_definition=ask_about_definition,
+        on_gone=on_gone,
         on_step=around.on_step,
     )
     return ServedKind(
@@ -330,6 +343,7 @@ def _served(
             {"spec": descriptor.spec_fields, "status": descriptor.status_fields},
             around.settings,
             health=health,
+            former_defaults=descriptor.former_defaults,
         ),
         writer=writer,
         reconciler=Reconciler(parts, reconciled),

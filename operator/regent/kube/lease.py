@@ -2,6 +2,8 @@
 
 The replica that ZooKeeper has elected takes it by force: ``/controller`` is fenced by ZooKeeper,
 and the Lease fences nothing. The others may take it when it has not been renewed for its duration.
+Its holder renews it as it has left it, in one request: that it was changed meanwhile is answered as
+a conflict, and it is read then.
 As in client-go, a Lease counts as expired when its record was seen unchanged for that long by the
 clock of the observer: clocks of other machines do not matter.
 """
@@ -44,6 +46,7 @@ class Lease:
         self._identity = identity
         self._duration_s = duration_s
         self._now = now
+        self._left_at: str | None = None  # its version, if it is ours as far as is known
         self._seen: object = ()
         self._seen_at = 0.0
 
@@ -56,28 +59,42 @@ class Lease:
         Raises:
             KubeError: The API server does not answer or refuses. Trying again is safe.
         """
+        left_at, self._left_at = self._left_at, None
+        if left_at is not None and await self._change(self._renewed(), version=left_at):
+            return True
         body = await self._read()
-        spec: Mapping[str, Any] = {} if body is None else body.get("spec", {})
-        is_ours = spec.get("holderIdentity") == self._identity
+        is_ours = _spec(body).get("holderIdentity") == self._identity
         if not (by_force or is_ours or self._has_expired(body)):
             return False
         if body is None:
             return await self._create()
+        spec = self._renewed() if is_ours else self._taken(body)
+        # Whatever the version by force: a holder that renews it faster than this one is answered
+        # would keep it for good.
+        return await self._change(
+            spec, version=None if by_force else body["metadata"]["resourceVersion"]
+        )
+
+    async def _change(self, spec: dict[str, Any], *, version: str | None) -> bool:
+        """Whether it was changed, and is ours: not if it has another version, or does not exist."""
+        patch: dict[str, Any] = {"spec": spec}
+        if version is not None:
+            patch["metadata"] = {"resourceVersion": version}
         try:
-            await self._client.merge_patch(
-                f"{self._collection}/{self._name}", self._renewal(body, is_ours=is_ours)
-            )
+            answer = await self._client.merge_patch(f"{self._collection}/{self._name}", patch)
         except (KubeConflictError, KubeNotFoundError):
             return False  # somebody else was faster
+        self._left_at = answer["metadata"]["resourceVersion"]
         return True
 
     async def _create(self) -> bool:
         """Whether it was created. That its namespace does not exist is an error as any other:
         somebody has to know."""
         try:
-            await self._client.create(self._collection, self._new())
+            answer = await self._client.create(self._collection, self._new())
         except KubeConflictError:
             return False  # somebody else was faster
+        self._left_at = answer["metadata"].get("resourceVersion")
         return True
 
     async def release(self) -> None:
@@ -87,7 +104,7 @@ class Lease:
             KubeError: As :meth:`take` does.
         """
         body = await self._read()
-        if body is None or body.get("spec", {}).get("holderIdentity") != self._identity:
+        if body is None or _spec(body).get("holderIdentity") != self._identity:
             return
         version = body["metadata"]["resourceVersion"]
         patch = {"metadata": {"resourceVersion": version}, "spec": {"holderIdentity": None}}
@@ -125,19 +142,30 @@ class Lease:
             },
         }
 
-    def _renewal(self, body: dict[str, Any], *, is_ours: bool) -> dict[str, Any]:
-        time = self._micro_time()
-        spec: dict[str, Any] = {
+    def _renewed(self) -> dict[str, Any]:
+        return {
             "holderIdentity": self._identity,
             "leaseDurationSeconds": self._duration_s,
-            "renewTime": time,
+            "renewTime": self._micro_time(),
         }
-        if not is_ours:
-            spec["acquireTime"] = time
-            before = int(body.get("spec", {}).get("leaseTransitions") or 0)
-            spec["leaseTransitions"] = min(before + 1, _TRANSITIONS_MAX)
-        version = body["metadata"]["resourceVersion"]
-        return {"metadata": {"resourceVersion": version}, "spec": spec}
+
+    def _taken(self, body: dict[str, Any]) -> dict[str, Any]:
+        """It comes from another holder, or from none."""
+        renewed = self._renewed()
+        transitions = min(_transitions(body) + 1, _TRANSITIONS_MAX)
+        return {**renewed, "acquireTime": renewed["renewTime"], "leaseTransitions": transitions}
 
     def _micro_time(self) -> str:
         return self._now().astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+
+
+def _transitions(body: Mapping[str, Any]) -> int:
+    """How often its holder has changed; 0 if it does not say so in a number."""
+    said = _spec(body).get("leaseTransitions")
+    return said if type(said) is int and said >= 0 else 0
+
+
+def _spec(body: Mapping[str, Any] | None) -> Mapping[str, Any]:
+    """What it says; nothing if there is none, as in one that somebody has created empty."""
+    spec = None if body is None else body.get("spec")
+    return spec if isinstance(spec, Mapping) else {}

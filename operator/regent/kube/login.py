@@ -12,15 +12,14 @@ import concurrent.futures
 import os
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import kopf
 import kubernetes.client
 import kubernetes.config
 
 from regent.kube.errors import KubeLoginError
-
-SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
+from regent.kube.service_account import SERVICE_ACCOUNT
 
 
 async def login() -> kopf.ConnectionInfo:

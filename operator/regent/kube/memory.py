@@ -10,7 +10,7 @@ from regent.controller.commands import Accepted, Outcome, ResourceCommand
 from regent.controller.view import ClusterView
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import BACKOFF_MAX_S, backoff_s
-from regent.reconcile.dispatch import is_transient
+from regent.reconcile.dispatch import is_transient, name_twins
 from regent.reconcile.request import Attempt
 
 _ATTEMPTS_MAX: Final = 8
@@ -151,6 +151,7 @@ class ObjectMemory(Generic[StatusT]):
                 brokers=view.brokers,
                 retry_at=at + delay_s,
                 count=count,
+                twins=name_twins(command, outcome, view),
             )
         )
 

@@ -60,6 +60,12 @@ class ResourceMetrics:
             ["verb", "code"],
             registry=registry,
         )
+        self._waits = Histogram(
+            "regent_kubernetes_request_wait_seconds",
+            "How long requests to the API server wait for others to end before they are sent.",
+            buckets=_SECONDS,
+            registry=registry,
+        )
         Info(
             "regent_build",
             "Which Regent this is.",
@@ -83,6 +89,10 @@ class ResourceMetrics:
     def requested(self, verb: str, status: int | None) -> None:
         """The API server has answered a request; None: it has not."""
         self._requests.labels(verb, "none" if status is None else str(status)).inc()
+
+    def waited(self, waited_s: float) -> None:
+        """A request to the API server has waited for others to end, and is sent now."""
+        self._waits.observe(waited_s)
 
 
 class ServingState(NamedTuple):

@@ -97,6 +97,7 @@ class ObjectCache:
         kind: Its name.
         index: Kept up to date.
         serves: Whether an object is served here. Others are not kept.
+        filled_in: See :class:`~regent.reconcile.kinds.KindDescriptor`.
     """
 
     def __init__(
@@ -105,10 +106,12 @@ class ObjectCache:
         index: ObjectIndex,
         *,
         serves: Callable[[Mapping[str, Any]], bool] = lambda _: True,
+        filled_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: (),
     ) -> None:
         self._kind = kind
         self._index = index
         self._serves = serves
+        self._filled_in = filled_in
         # Versions by uid of objects that are not served: an older one may say that they are.
         self._unserved: dict[str, str] = {}
         # By uid, in the order in which they were found out: the versions of deletions, if known.
@@ -154,7 +157,7 @@ class ObjectCache:
         A version that is not newer than the known one is no news. Nor is one of an object that is
         known to be deleted: lists and answers can be overtaken by the watch.
         """
-        new = _cached(self.key_of(body), body)
+        new = _cached(self.key_of(body), body, filled_in=self._filled_in(body))
         self._note_version(new.version)
         if new.uid in self._deleted:
             return frozenset()
@@ -253,7 +256,8 @@ class ObjectCache:
             return False
         version = listed["metadata"].get("resourceVersion", "")
         if known.version == version:
-            return _essence(known.body) != _essence(listed)
+            seen = _cached(known.key, listed, filled_in=self._filled_in(listed))
+            return _essence(known.body) != _essence(seen.body)
         return number_of(version) < number_of(known.version)
 
     def replace_all(
@@ -333,13 +337,15 @@ def number_of(version: str) -> int:
     return int(version) if version.isdigit() else 0
 
 
-def _cached(key: ObjectKey, body: Mapping[str, Any]) -> CachedObject:
+def _cached(key: ObjectKey, body: Mapping[str, Any], *, filled_in: tuple[str, ...]) -> CachedObject:
     metadata = body["metadata"]
-    kept = {
+    kept: dict[str, Any] = {
         "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
         "spec": body.get("spec"),  # of another shape it is refused: an empty one would be valid
         "status": _mapping(body.get("status")),
     }
+    if filled_in:
+        kept["filledIn"] = filled_in
     return CachedObject(
         key=key,
         uid=metadata.get("uid", ""),
@@ -354,7 +360,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a reconciliation looks at. Labels and annotations are not among it."""
+    """What a reconciliation looks at. Labels and annotations are not among it. Nor is who manages
+    what, but what follows from that is."""
     metadata = body["metadata"]
     return (
         metadata.get("uid", ""),
@@ -362,6 +369,7 @@ def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:
         metadata.get("deletionTimestamp"),
         metadata.get("finalizers"),
         _mapping(body.get("status")),
+        body.get("filledIn"),
     )
 
 

@@ -19,16 +19,15 @@ import random
 import socket
 import weakref
 from collections.abc import Callable, Mapping
-from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from regent.kube.absences import Absences
 from regent.kube.client import KubeClient
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
-from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeApiError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
@@ -49,11 +48,12 @@ from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.reconciler import Reconciled
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
+from regent.kube.shared_clock import own_time, shared_clock
 from regent.kube.usage_watch import UsageWatch
 from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.reconcile.request import Absence
+from regent.model.entry_budget import EntryBudget
 from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
@@ -72,18 +72,13 @@ class KubeOperator:
         planning: PlanningTools | None = None,
         broker_questions: BrokerQuestionsPort | None = None,
     ) -> None:
-        def now() -> datetime:
-            return datetime.now(UTC)
-
-        jitter = random.random  # no secret
+        jitter, clock = random.random, shared_clock(client)  # chance that is no secret
         self._controller = controller
         self._settings = settings
-        self._why_inactive = why_inactive
+        self._absences = Absences(controller, settings, why_inactive=why_inactive)
         self._broker_questions = broker_questions
-        self._was_active_at = asyncio.get_running_loop().time()
         self._loop = asyncio.get_running_loop()
         self._is_open = True
-        self._may_act = controller.view.may_act
         self._epoch = controller.view.controller_epoch
         self._brokers = controller.view.placement_terms
         self._metrics = metrics or ResourceMetrics(CollectorRegistry())
@@ -93,27 +88,30 @@ class KubeOperator:
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.recorder = EventRecorder(
             client,
-            now=now,
+            now=own_time,
             instance=socket.gethostname(),
             is_busy=lambda: not self.queue.is_idle,
         )
         self.copies = CopyWatch(
-            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+            broker_questions, view=lambda: controller.view, now=clock, on_news=self._enqueue
         )
         self.usage = UsageWatch(
-            broker_questions, view=lambda: controller.view, now=now, on_news=self._enqueue
+            broker_questions,
+            view=lambda: controller.view,
+            clocks=(own_time, client.server_time),
+            on_news=self._enqueue,
         )
         self.latency = LatencyWatch(broker_questions, view=lambda: controller.view)
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
             view=lambda: controller.view,
-            absence=self._absence,
+            absence=self._absences.of,
             batcher=self.batcher,
             recorder=self.recorder,
             metrics=self._metrics,
             health=health,
-            now=now,
+            now=clock,
             jitter=jitter,
             enqueue=self._enqueue,
             compare_everything=self._compare_everything,
@@ -245,21 +243,9 @@ class KubeOperator:
         with contextlib.suppress(RuntimeError):
             self._loop.call_soon_threadsafe(self._on_view, topics)
 
-    def _absence(self) -> Absence:
-        now = self._loop.time()
-        if self._controller.view.may_act:
-            self._was_active_at = now
-        return Absence(
-            for_s=now - self._was_active_at,
-            unknown_after_s=self._settings.unknown_after_s,
-            reason=self._why_inactive(),
-        )
-
     def _on_view(self, topics: frozenset[str] | None) -> None:
         view = self._controller.view
-        if self._may_act or view.may_act:
-            self._was_active_at = self._loop.time()
-        self._may_act = view.may_act
+        self._absences.look()
         brokers, self._brokers = self._brokers, view.placement_terms
         epoch = view.controller_epoch
         if epoch != self._epoch:

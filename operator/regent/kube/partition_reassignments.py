@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from regent.controller.commands import (
     Accepted,
@@ -67,7 +68,8 @@ class PartitionReassignments:
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
-        absence: Returns for how long this process has not been the controller.
+        absence: Returns for how long this process has not been the controller, and whether an
+            object is to be left to another one.
         planned: Returns what has come of the plan that an object, by its key and uid, wants.
     """
 
@@ -82,7 +84,7 @@ class PartitionReassignments:
     view: Callable[[], ClusterView]
     now: Callable[[], datetime]
     jitter: Callable[[], float]
-    absence: Callable[[], Absence] = Absence
+    absence: Callable[[Mapping[str, Any]], Absence] = lambda _: Absence()
     planned: Callable[[ObjectKey, str], PlanningOutcome | None] = lambda _, __: None
 
     def remember(self, known: CachedObject, *, at: float) -> ReassignmentMemory:
@@ -92,7 +94,8 @@ class PartitionReassignments:
     def request(self, known: CachedObject, memory: ReassignmentMemory) -> AnyReassignmentRequest:
         resource = PARTITION_REASSIGNMENT.parse(known.body)
         if not isinstance(resource, PartitionReassignment):
-            return UnreadableRequest(resource, now=self.now())
+            is_looked_after = self.absence(known.body).is_looked_after
+            return UnreadableRequest(resource, self.now(), is_looked_after)
         at = asyncio.get_running_loop().time()
         planned = self.planned(known.key, known.uid)
         subjects = PARTITION_REASSIGNMENT.subjects(known.body)
@@ -128,7 +131,7 @@ class PartitionReassignments:
             monotonic_s=at,
             now=self.now(),
             attempts=tuple(memory.attempts),
-            absence=self.absence(),
+            absence=self.absence(known.body),
         )
 
     def _under_way(self, resource: PartitionReassignment, view: ClusterView) -> UnderWay:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from regent.kube.plan_runner import PlanTask
+from regent.kube.process_output import talk
 from regent.planning.results import (
     HistoryUnusable,
     PlannerFailed,
@@ -66,10 +67,13 @@ class PlannerProcess:
     Attributes:
         timeout_s: Seconds after which a planner is killed.
         memory_bytes: How much memory it may take.
+        plan_bytes: How large a plan may be, which is held in memory here. A partition that is
+            changed takes about 150 bytes.
     """
 
     timeout_s: float
     memory_bytes: int
+    plan_bytes: int = 128 * 1024**2
 
     async def run(self, task: PlanTask) -> PlanResult:
         """See :class:`~regent.kube.plan_runner.PlanRunner`."""
@@ -102,13 +106,18 @@ class PlannerProcess:
         try:
             self._bound(process.pid)
             async with asyncio.timeout(self.timeout_s):
-                output, errors = await process.communicate(task.snapshot)
+                output, errors = await talk(process, task.snapshot, limit=self.plan_bytes)
         except TimeoutError:
             return PlannerFailed(
                 f"it took longer than {self.timeout_s:g} s (setting planner_timeout_s)"
             )
         finally:
             await _end(process)
+        if output is None:
+            return PlannerFailed(
+                f"it has written more than {self.plan_bytes:,} bytes (setting "
+                "planner_exchange_max_bytes)"
+            )
         status = process.returncode
         assert status is not None, "it has ended"
         result = await asyncio.to_thread(
@@ -123,13 +132,27 @@ class PlannerProcess:
         return result
 
     def _bound(self, pid: int) -> None:
-        """Limits that hold also if nobody is left to end it."""
+        """Limits that hold also if nobody is left to end it: those that Regent has itself, if they
+        are tighter, which only root may widen."""
         seconds = int(self.timeout_s) + 1
-        with contextlib.suppress(ProcessLookupError, FileNotFoundError):  # it has ended already
+        try:
             Path(f"/proc/{pid}/oom_score_adj").write_text(_KILLED_FIRST)
-            os.setpriority(os.PRIO_PROCESS, pid, _NICENESS)
-            resource.prlimit(pid, resource.RLIMIT_DATA, (self.memory_bytes, self.memory_bytes))
-            resource.prlimit(pid, resource.RLIMIT_CPU, (seconds, seconds))
+            niceness = os.getpriority(os.PRIO_PROCESS, pid)
+            os.setpriority(os.PRIO_PROCESS, pid, max(niceness, _NICENESS))
+            _limit(pid, resource.RLIMIT_DATA, self.memory_bytes)
+            _limit(pid, resource.RLIMIT_CPU, seconds)
+        except (ProcessLookupError, FileNotFoundError):
+            return  # it has ended already
+        except OSError as error:
+            logger.warning(
+                "The planner's process runs without some of its limits", extra={"error": str(error)}
+            )
+
+
+def _limit(pid: int, what: int, wanted: int) -> None:
+    _, hard = resource.prlimit(pid, what)
+    most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+    resource.prlimit(pid, what, (most, most))
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
@@ -109,6 +109,10 @@ class ReconcilerParts:
     Attributes:
         view: Returns the newest view of the cluster.
         planning: Makes the plans that resources of the kind want; None: they want none.
+        ask_about_definition: Finds out whether an object, by its request, is deleted together with
+            its definition, and remembers it; returns whether it is, and that was not known. Raises
+            KubeError if the API server does not say. None: no plan of the kind asks.
+        on_gone: Called with the key of an object that is gone.
         on_step: Called before each round of a reconciliation: what came before it is finished.
     """
 
@@ -118,6 +122,8 @@ class ReconcilerParts:
     settings: KubeSettings
     view: Callable[[], ClusterView]
     planning: Planning | None = None
+    ask_about_definition: Callable[[Any, Any], Awaitable[bool]] | None = None
+    on_gone: Callable[[ObjectKey], None] = lambda _: None
     on_step: Callable[[], None] = lambda: None
 
 
@@ -161,6 +167,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         self.reconciliations += 1
         if self._parts.cache.get(key) is None:
             self._memories.pop(key, None)
+            self._parts.on_gone(key)
             self._keep_planning(key, "", None)
             return Reconciled(None)
         stopwatch = _Stopwatch(asyncio.get_running_loop().time)
@@ -189,22 +196,29 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             if plan.is_to_be_deleted:
                 return await self._delete(known)
             if plan.finalizer is FinalizerAction.ADD:
-                pause_s = memory.hold_pause_s(at=asyncio.get_running_loop().time())
-                if pause_s > 0:
-                    return pause_s
-                if await self._hold(known, memory):
+                pause_s = await self._hold(known, memory)
+                if pause_s is None:
                     continue
-                # It is being deleted or gone: plan again.
-                return 0.0
+                return pause_s
             if plan.status_first and plan.status is not None:
                 result = await self._write_status(known, plan.status, memory, in_full=True)
                 if result is WriteResult.OUTRANKED:
                     return _OUTRANKED_RETRY_S
                 continue
-            if not plan.commands:
+            if plan.commands:
+                self._record(known, await self._kind.send(request, plan.commands, memory))
+            elif not await self._is_news_of_definition(plan, request, memory):
                 return await self._finish(known, plan, memory)
-            self._record(known, await self._kind.send(request, plan.commands, memory))
         return 0.0
+
+    async def _is_news_of_definition(
+        self, plan: Plan[StatusT], request: RequestT, memory: MemoryT
+    ) -> bool:
+        if not plan.asks_about_definition:
+            return False
+        ask = self._parts.ask_about_definition
+        assert ask is not None, "plans of this kind ask"
+        return await ask(request, memory)
 
     def _keep_planning(self, key: ObjectKey, uid: str, order: PlanningOrder | None) -> None:
         if self._parts.planning is not None:
@@ -218,11 +232,15 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         memory.see(known.generation, at=at)
         return memory
 
-    async def _hold(self, known: CachedObject, memory: MemoryT) -> bool:
-        """Put the finalizer on an object; whether that was done."""
+    async def _hold(self, known: CachedObject, memory: MemoryT) -> float | None:
+        """Put the finalizer on an object; None: that was done, else after how many seconds to plan
+        again."""
+        pause_s = memory.hold_pause_s(at=asyncio.get_running_loop().time())
+        if pause_s > 0:
+            return pause_s
         result = await self._parts.writer.add_finalizer(known.key, known.uid)
         if result is not WriteResult.WRITTEN:
-            return False
+            return 0.0  # it is being deleted or gone
         memory.note_held(at=asyncio.get_running_loop().time())
         if memory.holds_lost == _CONTESTS_REPORTED:
             logger.warning(
@@ -230,7 +248,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 "put back less often now, and nothing is done for the resource meanwhile",
                 extra={"resource": str(known.key)},
             )
-        return True
+        return None
 
     async def _delete(self, known: CachedObject) -> float | None:
         """Delete the object as it is known; one that has changed meanwhile is looked at again."""

@@ -88,7 +88,8 @@ async def release(
         selection: Only those that a Regent with this selection serves; None: all.
 
     Raises:
-        ReleaseError: Some resources could not be released, or a Regent put finalizers back.
+        ReleaseError: Some resources could not be released, or a Regent put finalizers back that
+            was not stopped. If it was, that is another one, whose resources these are, too.
         KubeError: The API server does not answer or refuses.
     """
     settings = KubeSettings()
@@ -127,11 +128,15 @@ async def release(
 
         left = await _put_back(look, within_s=_PUT_BACK_WITHIN_S if held and not is_stopped else 0)
     if left:
-        raise ReleaseError(
-            f"{len(left)} KafkaTopics have the finalizer {FINALIZER} again, for instance "
-            f"{left[0]}: a Regent still runs; scale its Deployment to 0 (see --deployment) and "
-            "try again"
+        again = (
+            f"{len(left)} KafkaTopics have the finalizer {FINALIZER} again, for instance {left[0]}"
         )
+        if not is_stopped:
+            raise ReleaseError(
+                f"{again}: a Regent still runs; scale its Deployment to 0 (see --deployment) and "
+                "try again"
+            )
+        report(f"{again}: another Regent, which still runs, serves them, too")
 
 
 async def _put_back(

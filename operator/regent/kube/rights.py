@@ -77,7 +77,8 @@ class Lack(NamedTuple):
     Attributes:
         reading: Without it nothing in the namespace can be served.
         writing: Without it finalizers or statuses stay as they are, at least those that somebody
-            else changes at the same moment. Not stated beside ``reading``.
+            else changes at the same moment; without the right to get, a restored backup is not
+            noticed, either. Not stated beside ``reading``.
     """
 
     reading: str | None = None

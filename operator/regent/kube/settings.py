@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from regent.kube.eviction.settings import EvictionSettings
+from regent.kube.service_account import own_namespace
+from regent.model.active_regent import ServedResources
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.selection import ClusterSelection
 
@@ -21,13 +23,15 @@ class KubeSettings:
             ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
             large number makes bulk work fast and costs little.
-        max_connections: HTTP connections to the API server for reading and writing.
+        max_connections: HTTP connections to the API server for reading and writing. Watches have
+            others.
         resync_interval_s: Everything is listed and compared again after this time, in case a watch
             lost something.
         resync_spread_s: The work of a resync is spread over this time.
         status_detail_interval_s: Details (which replica is in sync) are written at most this often
             per resource; conditions, drift and counts of partitions at once.
-        request_timeout_s: For one request to the API server.
+        request_timeout_s: For one request to the API server, from the moment on at which one of the
+            connections is free for it.
         submit_timeout_s: For one batch of commands to the controller.
         accepted_settle_s: How long an accepted command may take to show in the view before it is
             sent again.
@@ -79,3 +83,18 @@ class KubeSettings:
     lease_duration_s: int = 15
     lease_retry_s: float = 2.0
     evictions: EvictionSettings | None = None
+
+    @property
+    def lease(self) -> str:
+        """``namespace/name`` of the Lease."""
+        return f"{self.lease_namespace or own_namespace()}/{self.lease_name}"
+
+    @property
+    def served_resources(self) -> ServedResources:
+        """What is served, as other Regents are told."""
+        return ServedResources(
+            lease=self.lease,
+            namespaces=self.namespaces,
+            cluster_name=self.selection.name,
+            is_default=self.selection.is_default,
+        )

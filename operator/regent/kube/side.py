@@ -14,10 +14,10 @@ from regent.kube.client import KubeClient
 from regent.kube.health import KubeHealth
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
-from regent.kube.login import SERVICE_ACCOUNT
 from regent.kube.metrics import ResourceMetrics, ServingState
 from regent.kube.operator import KubeOperator, run_kube
 from regent.kube.rebalance_planning import PlanningTools
+from regent.kube.service_account import own_namespace
 from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import cancel, first_of, unless_set
@@ -92,14 +92,11 @@ class KubernetesSide:
 
     async def _live(self, stop_event: asyncio.Event) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(
-                KubeClient(
-                    max_connections=self._settings.max_connections,
-                    request_timeout_s=self._settings.request_timeout_s,
-                    on_request=self._metrics.requested,
-                )
-            )
-            keeping = asyncio.create_task(self._leadership.run(self._lease(client)), name="lease")
+            client = await stack.enter_async_context(self._client(self._settings.max_connections))
+            # On a connection of its own: behind hundreds of writes the Lease would expire, and
+            # another replica would say that there is no controller.
+            apart = await stack.enter_async_context(self._client(1))
+            keeping = asyncio.create_task(self._leadership.run(self._lease(apart)), name="lease")
             stack.push_async_callback(cancel, (keeping,))
             serving = self._leadership.serving
             while not stop_event.is_set() and not keeping.done():
@@ -137,10 +134,18 @@ class KubernetesSide:
     def _set_operator(self, operator: KubeOperator) -> None:
         self.operator = operator
 
+    def _client(self, max_connections: int) -> KubeClient:
+        return KubeClient(
+            max_connections=max_connections,
+            request_timeout_s=self._settings.request_timeout_s,
+            on_request=self._metrics.requested,
+            on_wait=self._metrics.waited,
+        )
+
     def _lease(self, client: KubeClient) -> Lease:
         return Lease(
             client,
-            namespace=self._settings.lease_namespace or _own_namespace(),
+            namespace=self._settings.lease_namespace or own_namespace(),
             name=self._settings.lease_name,
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
             duration_s=self._settings.lease_duration_s,
@@ -160,11 +165,3 @@ async def _first_done(task: asyncio.Task[None], event: asyncio.Event) -> None:
         await asyncio.wait((task, waiting), return_when=asyncio.FIRST_COMPLETED)
     finally:
         await cancel((waiting,))
-
-
-def _own_namespace() -> str:
-    """The namespace of the pod; outside a pod ``default``."""
-    try:
-        return (SERVICE_ACCOUNT / "namespace").read_text(encoding="utf-8").strip()
-    except OSError:
-        return "default"

@@ -16,7 +16,13 @@ from http import HTTPStatus
 from typing import Final
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeConflictError, KubeError, KubeNotFoundError
+from regent.kube.errors import (
+    NAMESPACE_TERMINATING,
+    KubeApiError,
+    KubeConflictError,
+    KubeError,
+    KubeNotFoundError,
+)
 from regent.kube.eviction.broker_pods import is_name
 from regent.kube.plan_exchange_port import Offer, PlanExchangePort
 from regent.kube.plan_runner import PlanTask
@@ -49,6 +55,8 @@ _TOKEN_BYTES: Final = 32
 _LOG_LINES: Final = "20"
 _LOG_BYTES: Final = "16384"
 _GONE_WITHIN_S: Final = 60.0
+_DEFINITION_ENDS: Final = "not allowed while custom resource definition is terminating"
+"""The API server's words, and all that tells this refusal (403) from that of a missing right."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +89,8 @@ class SparkRunner:
         except KubeError as error:
             return _refused(spark, error)
         try:
+            if all(each.name != spark.name for each in jobs):
+                jobs = [*jobs, *await self._without_label(spark)]
             return await self._run(task, spark, jobs)
         except KubeError as error:
             return _refused(spark, error)
@@ -112,12 +122,19 @@ class SparkRunner:
         if adopted is not None:
             logger.info("A planner's job is adopted", extra={"job": adopted.name})
             with self.exchange.offer(task, token_sha256=adopted.token_sha256) as offer:
-                return await self._follow(spark, adopted, offer)
+                outcome = await self._follow(spark, adopted, offer)
+            if not isinstance(outcome, SparkJob) or outcome.end is not JobEnd.COMPLETED:
+                return await self._result(spark, outcome)
+            # The Regent that was before this one may have got its answer, and has died with it.
+            logger.info(
+                "An adopted job has ended; another one is made", extra={"job": outcome.name}
+            )
+            await self._remove(spark.owner.namespace, outcome)
         token = secrets.token_urlsafe(_TOKEN_BYTES)
         token_sha256 = hashlib.sha256(token.encode()).hexdigest()
         with self.exchange.offer(task, token_sha256=token_sha256) as offer:
             job = await self._create(spark, token, token_sha256)
-            return await self._follow(spark, job, offer)
+            return await self._result(spark, await self._follow(spark, job, offer))
 
     async def _create(self, spark: SparkTask, token: str, token_sha256: str) -> SparkJob:
         authorities = self.exchange.authorities
@@ -141,8 +158,16 @@ class SparkRunner:
             return True
         return False
 
-    async def _follow(self, spark: SparkTask, job: SparkJob, offer: Offer) -> PlanResult:
-        """Wait for the answer, or for what keeps it from coming."""
+    async def _result(self, spark: SparkTask, outcome: PlanResult | SparkJob) -> PlanResult:
+        """What has come of a job, also of one that has ended without an answer."""
+        if not isinstance(outcome, SparkJob):
+            return outcome
+        assert outcome.end is not None, "else it is followed on"
+        return await self._failed(spark.owner.namespace, outcome, _WITHOUT_PLAN[outcome.end])
+
+    async def _follow(self, spark: SparkTask, job: SparkJob, offer: Offer) -> PlanResult | SparkJob:
+        """Wait for the answer, or for what keeps it from coming; the job if it has ended without
+        one."""
         namespace, timeout_s = spark.owner.namespace, spark.options.timeout_seconds
         loop = asyncio.get_running_loop()
         until = loop.time() + timeout_s - self._age_s(job)
@@ -151,14 +176,14 @@ class SparkRunner:
             answer = await offer.wait(max(0.0, min(self.look_every_s, left_s)))
             if answer is None:
                 seen = await self._look(namespace, job)
-                if isinstance(seen, PlannerFailed):
+                answer = offer.answer  # it may have come, and the job ended or gone, meanwhile
+                if answer is None and isinstance(seen, PlannerFailed):
                     return seen
-                job = seen
-                answer = offer.answer  # it may have come, and the job ended, meanwhile
+                job = job if isinstance(seen, PlannerFailed) else seen
             if answer is not None:
                 return await asyncio.to_thread(read_answer, answer.status, answer.body)
             if job.end is not None:
-                return await self._failed(namespace, job, _WITHOUT_PLAN[job.end])
+                return job
             if left_s <= 0:
                 failed = await self._failed(
                     namespace, job, f"it took longer than {timeout_s} s (timeoutSeconds)"
@@ -213,7 +238,26 @@ class SparkRunner:
     async def _jobs_of(self, owner: PlanOwner) -> list[SparkJob]:
         query = {"labelSelector": f"{UID_LABEL}={owner.uid}"}
         listed = await self.client.get(_jobs(owner.namespace), query=query)
-        return [read_job(body) for body in listed.get("items", ())]
+        jobs = (read_job(body) for body in listed.get("items", ()))
+        return [job for job in jobs if job.is_of(owner)]
+
+    async def _without_label(self, spark: SparkTask) -> list[SparkJob]:
+        """The job of this very task that somebody has taken the label off, if there is one.
+
+        Raises:
+            KubeError: Something else has its name.
+        """
+        namespace = spark.owner.namespace
+        try:
+            found = read_job(await self.client.get(_path(namespace, spark.name)))
+        except KubeNotFoundError:
+            return []
+        if found.is_of(spark.owner):
+            return [found]
+        raise KubeError(
+            f"one of this name exists already, and PartitionReassignment {spark.owner.name} does "
+            f"not own it: delete it (kubectl -n {namespace} delete sparkapplication {spark.name})"
+        )
 
     async def _delete(self, namespace: str, job: SparkJob) -> None:
         """Delete exactly this job, if it is still there."""
@@ -269,5 +313,8 @@ def _path(namespace: str, name: str) -> str:
 def _refused(spark: SparkTask, error: KubeError) -> PlannerFailed:
     advice = ""
     if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
-        advice = "; the chart grants the right with planner.spark.enabled"
+        if _DEFINITION_ENDS in str(error):
+            advice = "; the Spark Operator's definitions are being deleted: install it again"
+        elif NAMESPACE_TERMINATING not in error.causes:
+            advice = "; the chart grants the right with planner.spark.enabled"
     return PlannerFailed(f"SparkApplication {spark.name}: {error}{advice}")

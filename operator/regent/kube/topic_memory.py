@@ -31,14 +31,13 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
             the next, so that a command that was refused is known again, and is used for one topic
             only.
         created: The creation that was accepted, until the status shows it.
-        is_definition_going: Whether the definition of KafkaTopics was being deleted when the topic
-            was to be.
+        goes_with_definition: Whether the resource is deleted together with its definition.
     """
 
     spare_topic_id: uuid.UUID
     is_significant: Callable[[KafkaTopicStatus, KafkaTopicStatus], bool] = is_significant
     created: CreateTopic | None = None
-    is_definition_going: bool = False
+    goes_with_definition: bool = False
 
     def outlives(self, attempt: Attempt) -> bool:
         """That a topic was created or deleted a moment ago is true whatever the resource says."""

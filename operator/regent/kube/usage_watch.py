@@ -7,7 +7,7 @@ brokers are asked about one topic at the same time, and about one topic after th
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -35,7 +35,8 @@ class UsageWatch:
     Args:
         broker_questions: Asks brokers; None: nobody is asked, and nothing is known.
         view: Returns the newest view of the cluster.
-        now: Returns the present, aware.
+        clocks: Each returns the present, aware; None: it does not know. The earliest counts: by a
+            clock that is ahead, what was just written would be old, and its topic would be deleted.
         on_news: Called with the resources for which answers are news.
     """
 
@@ -44,12 +45,12 @@ class UsageWatch:
         broker_questions: TopicUsagePort | None,
         *,
         view: Callable[[], ClusterView],
-        now: Callable[[], datetime],
+        clocks: Iterable[Callable[[], datetime | None]],
         on_news: Callable[[frozenset[ObjectKey]], None],
     ) -> None:
         self._questions = broker_questions
         self._view = view
-        self._now = now
+        self._clocks = tuple(clocks)
         self._on_news = on_news
         self._known: dict[UsageQuestion, TopicUsage] = {}
         self._wanted: dict[UsageQuestion, dict[ObjectKey, None]] = {}
@@ -102,7 +103,8 @@ class UsageWatch:
         )
 
     def _since(self, question: UsageQuestion) -> int:
-        moment = self._now() - timedelta(seconds=question.idle_s)
+        times = [time for clock in self._clocks if (time := clock()) is not None]
+        moment = min(times) - timedelta(seconds=question.idle_s)
         return max(0, int(moment.timestamp() * 1000))
 
 

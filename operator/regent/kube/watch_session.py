@@ -6,12 +6,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Final
 
 import aiohttp
 import kopf
+from aiohttp.base_protocol import BaseProtocol
 
 from regent.kube.client import retry_after_s, ssl_context
 from regent.kube.login import login
@@ -23,10 +26,17 @@ PAUSE_MAX_S: Final = 5.0
 """Between the beginnings of two watches of the same objects, at most: the second one shows what has
 happened meanwhile."""
 
+RELIST_PAUSE_MAX_S: Final = 30.0
+"""Between two lists, at most, as long as each version is forgotten at once: as client-go does."""
+
 _REPORTED_AFTER: Final = 5
 """So many watches in a row ended as soon as they had begun: that is no restart of a server."""
 
 _WAIT_UNASKED_S: Final = 1.0
+
+_FORGOTTEN: Final = (
+    b'{"type": "ERROR", "object": {"kind": "Status", "code": 410, "reason": "Expired"}}\n'
+)
 
 
 class WatchPacing:
@@ -34,24 +44,36 @@ class WatchPacing:
 
     - Watches of the same objects begin with growing pauses as long as they end at once, whoever
       ends them: a proxy that knows no streams, an API server that is about to end.
+    - kopf lists again where the API server has forgotten the version of a watch (410). As long as
+      that happens again at once, lists begin with growing pauses, too: a list is of everything.
+    - A server may say that by the status of its answer, too, which would end kopf: it is told as
+      kopf knows it, by the stream.
     - Who asks for fewer requests (429) is asked again after the time that it wants, up to a minute.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, jitter: Callable[[], float] = random.random) -> None:
+        self._jitter = jitter
         self._began_at: dict[str, float] = {}
         self._brief: dict[str, int] = {}
+        self._is_listed: dict[str, bool] = {}
+        self._forgotten: dict[str, int] = {}
 
     async def __call__(
         self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
     ) -> aiohttp.ClientResponse:
-        if request.url.query.get("watch") == "true":
+        is_watch = request.url.query.get("watch") == "true"
+        if is_watch:
             await self._turn(request.url.path)
+        else:
+            await self._turn_of_list(request.url.path)
         response = await handler(request)
         while response.status == HTTPStatus.TOO_MANY_REQUESTS:
             wanted_s = retry_after_s(response.headers.get("Retry-After"))
             response.release()
             await asyncio.sleep(max(wanted_s or 0.0, _WAIT_UNASKED_S))
             response = await handler(request)
+        if is_watch and response.status == HTTPStatus.GONE:
+            _tell_by_stream(response)
         return response
 
     async def _turn(self, path: str) -> None:
@@ -70,6 +92,37 @@ class WatchPacing:
             pause_s = min(PAUSE_MAX_S, backoff_s(count, jitter=1.0))
             await asyncio.sleep(max(0.0, pause_s - since_s))
         self._began_at[path] = now()
+        self._is_listed[path] = False
+
+    async def _turn_of_list(self, path: str) -> None:
+        """Wait until a list of these objects may begin. The first one after a watch says that its
+        version is forgotten."""
+        if self._is_listed.get(path, True):
+            return
+        self._is_listed[path] = True
+        since_s = asyncio.get_running_loop().time() - self._began_at[path]
+        count = self._forgotten.get(path, 0) + 1 if since_s < RELIST_PAUSE_MAX_S else 0
+        self._forgotten[path] = count
+        if count == _REPORTED_AFTER:
+            logger.warning(
+                "The API server forgets the versions of its lists at once (410), so nothing can be "
+                "watched; lists begin with pauses now",
+                extra={"path": path},
+            )
+        if count > 1:
+            await asyncio.sleep(
+                min(RELIST_PAUSE_MAX_S, backoff_s(count - 1, jitter=self._jitter()))
+            )
+
+
+def _tell_by_stream(response: aiohttp.ClientResponse) -> None:
+    """Make of an answer a stream that says that the version is forgotten."""
+    response.release()
+    loop = asyncio.get_running_loop()
+    stream = aiohttp.StreamReader(BaseProtocol(loop), limit=2**16, loop=loop)
+    stream.feed_data(_FORGOTTEN)
+    stream.feed_eof()
+    response.status, response.content = HTTPStatus.OK, stream
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,12 +6,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.reconciler import Reconciled
 from regent.kube.work_queue import WorkQueue
+from regent.model.entry_budget import EntryBudget
 
 logger = logging.getLogger(__name__)
 
@@ -51,17 +51,14 @@ async def _reconcile_one(
     except KubeError as error:
         wanted_s = error.retry_after_s if isinstance(error, KubeApiError) else None
         delay_s = queue.retry(key, at_least_s=wanted_s or 0.0)
-        left_out = entries.take(asyncio.get_running_loop().time())
-        if left_out is not None:
-            logger.warning(
-                "A resource is requeued, the API server did not serve",
-                extra={
-                    "resource": str(key),
-                    "delay_s": round(delay_s, 1),
-                    "error": str(error),
-                    "entries_left_out": left_out,
-                },
-            )
+        entries.log(
+            logger.warning,
+            "A resource is requeued, the API server did not serve",
+            now=asyncio.get_running_loop().time(),
+            resource=str(key),
+            delay_s=round(delay_s, 1),
+            error=str(error),
+        )
         return "api_error", 0.0
     except Exception:
         # A defect. It must not stop the work for all other resources, and it may depend on

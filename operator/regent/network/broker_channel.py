@@ -310,7 +310,10 @@ class BrokerChannel:
         if not is_slow_to_encode(request, version):
             return encode()
         async with self._encoding:
-            return await asyncio.to_thread(encode)
+            try:
+                return await asyncio.to_thread(encode)
+            except RuntimeError:  # no thread can be started
+                return encode()
 
     def _encode_next_update(self) -> None:
         updates = self._pending.next_update

@@ -231,6 +231,18 @@ class ControllerChannelManager:
         self._reported_version = self.protocol_version()[:2]
         return self._reported_version
 
+    def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
+        """What these lives of brokers have said about themselves by now; the effect
+        ``ReportedFacts``."""
+        channels = (self._channels.get(broker.broker_id) for broker in brokers)
+        asked = {broker.broker_id: broker.epoch for broker in brokers}
+        facts = (
+            channel.facts(protocol_version=self._settings.protocol_version)
+            for channel in channels
+            if channel is not None and channel.broker.epoch == asked[channel.broker.broker_id]
+        )
+        return [each for each in facts if each is not None]
+
     def close_all(self) -> None:
         """Close every channel and drop what waits; no response is delivered from now on."""
         self._reported_version = None

@@ -70,6 +70,7 @@ class Heartbeats:
         self._reported_at = float("-inf")
         self._loop: asyncio.AbstractEventLoop | None = None
         self._stop: asyncio.Event | None = None
+        self._failure: BaseException | None = None
         self._started: concurrent.futures.Future[None] = concurrent.futures.Future()
         self._thread = threading.Thread(target=self._run, name="heartbeats", daemon=True)
 
@@ -85,6 +86,11 @@ class Heartbeats:
     def suspicions(self) -> Mapping[str, int]:
         """How many there were so far, by their reasons."""
         return {reason.value: count for reason, count in self._counts.items()}
+
+    def defect(self) -> str | None:
+        """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
+        failure = self._failure
+        return None if failure is None else f"the heartbeats of replicas have ended: {failure!r}"
 
     def start(
         self,
@@ -159,6 +165,7 @@ class Heartbeats:
         try:
             asyncio.run(self._main())
         except BaseException as failure:
+            self._failure = failure
             if not self._started.done():
                 self._started.set_exception(failure)
             logger.critical("Heartbeats between replicas failed", exc_info=failure)

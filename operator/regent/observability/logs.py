@@ -10,10 +10,14 @@ import datetime
 import logging
 import sys
 import threading
+import time
+from collections.abc import Callable
 from typing import Any, Literal
 
 import pythonjsonlogger.json
 
+from regent.controller.log import MAY_RECUR
+from regent.model.entry_budget import EntryBudget
 from regent.observability.accept_failures import AcceptFailures
 from regent.observability.log_stream import handler_of
 
@@ -103,7 +107,15 @@ def _fields(record: logging.LogRecord) -> dict[str, Any]:
 
 
 class StandardControllerLog:
-    """Writes what the controller core says to the standard loggers."""
+    """Writes what the controller core says to the standard loggers.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._budgets = {message: EntryBudget() for message in MAY_RECUR}
 
     @property
     def traces_state_changes(self) -> bool:
@@ -113,15 +125,26 @@ class StandardControllerLog:
         _CONTROLLER.info(message, extra=fields)
 
     def warning(self, message: str, **fields: object) -> None:
-        _CONTROLLER.warning(message, extra=fields)
+        if self._may_be_written(message, fields):
+            _CONTROLLER.warning(message, extra=fields)
 
     def error(self, message: str, **fields: object) -> None:
         exception = fields.pop("exception", None)
-        _CONTROLLER.error(
-            message,
-            extra=fields,
-            exc_info=exception if isinstance(exception, BaseException) else None,
-        )
+        if self._may_be_written(message, fields):
+            _CONTROLLER.error(
+                message,
+                extra=fields,
+                exc_info=exception if isinstance(exception, BaseException) else None,
+            )
+
+    def _may_be_written(self, message: str, fields: dict[str, object]) -> bool:
+        """Whether there is room for an entry; how many had none before it is added to it."""
+        budget = self._budgets.get(message)
+        if budget is None:
+            return True
+        left_out = budget.take(self._clock())
+        fields["entries_left_out"] = left_out
+        return left_out is not None
 
     def state_change(self, what: object, before: object, after: object, **fields: object) -> None:
         _STATE_CHANGE.info(

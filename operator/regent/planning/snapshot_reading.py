@@ -27,11 +27,15 @@ _LARGEST_PARTITION = 2**31 - 1
 
 
 class _Broker(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
+    """The capacities of networks are for the planner."""
+
     id: int
     rack: str | None = None
     alive: bool = True
     disk_bytes: int | None = None
-    log_dirs: tuple[LogDirectory, ...] | msgspec.UnsetType = msgspec.UNSET
+    network_in_bytes: int | None = None
+    network_out_bytes: int | None = None
+    log_dirs: tuple[LogDirectory, ...] | msgspec.UnsetType | None = msgspec.UNSET
 
 
 class _Partition(msgspec.Struct):
@@ -87,7 +91,10 @@ def _brokers(listed: Sequence[_Broker], source: str) -> tuple[SnapshotBroker, ..
     if not listed:
         raise ConfigurationError(f"{source} names no brokers: list them under 'brokers'")
     brokers = sorted(
-        (SnapshotBroker(b.id, b.rack or None, b.alive, b.disk_bytes, b.log_dirs) for b in listed),
+        (
+            SnapshotBroker(b.id, b.rack or None, b.alive, b.disk_bytes, b.log_dirs or msgspec.UNSET)
+            for b in listed
+        ),
         key=lambda broker: broker.id,
     )
     for broker in brokers:

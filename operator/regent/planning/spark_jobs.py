@@ -39,6 +39,8 @@ _NAME_MAX: Final = 40
 comes of it has to be a label of DNS, 63 characters at most."""
 
 _DIGEST_SHOWN: Final = 12
+_DIGEST: Final = re.compile("[0-9a-f]{64}")
+"""A SHA-256 in hexadecimal digits."""
 
 _OWN_CONF: Final = {
     "spark.ui.enabled": "false",
@@ -86,14 +88,18 @@ class SparkTask:
 
     @property
     def name(self) -> str:
-        """Of the SparkApplication: the same for the same task, whichever Regent asks.
+        """Of the SparkApplication: the same for the same task, whichever Regent asks."""
+        return f"{_readable(self.owner)}-{self.digest[:_DIGEST_SHOWN]}"
 
-        It begins with a letter (RFC 1035): the Spark Operator takes no other name, nor do Services.
-        """
-        owner = self.owner.name.replace(".", "-")
-        readable = owner if owner[0].isalpha() else f"plan-{owner}"
-        readable = readable[:_NAME_MAX].rstrip("-")
-        return f"{readable}-{self.digest[:_DIGEST_SHOWN]}"
+
+def _readable(owner: PlanOwner) -> str:
+    """With what the name of each job of a resource begins.
+
+    It begins with a letter (RFC 1035): the Spark Operator takes no other name, nor do Services.
+    """
+    name = owner.name.replace(".", "-")
+    readable = name if name[0].isalpha() else f"plan-{name}"
+    return readable[:_NAME_MAX].rstrip("-")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -288,7 +294,8 @@ class SparkJob:
 
     Attributes:
         digest: Of the task that it was made for; "": somebody else has made it.
-        token_sha256: "" if it has none.
+        owner_uid: Of the resource that owns it; "": none does.
+        token_sha256: "" if it has none, or what is no digest: somebody has edited it.
         is_being_deleted: Whether somebody has deleted it.
         created_at: When it was created, aware.
         state: In the operator's words; "": the operator has not seen it.
@@ -299,6 +306,7 @@ class SparkJob:
     name: str
     uid: str
     digest: str
+    owner_uid: str
     token_sha256: str
     is_being_deleted: bool
     created_at: datetime.datetime
@@ -310,6 +318,12 @@ class SparkJob:
     def end(self) -> JobEnd | None:
         """How it has ended; None: it has not."""
         return next((end for end in JobEnd if end.value == self.state), None)
+
+    def is_of(self, owner: PlanOwner) -> bool:
+        """Whether Regent has made it for a resource. A copy that somebody has made has its label,
+        its annotations and its owner, too, and another name; a label can be taken off."""
+        name = re.escape(_readable(owner)) + f"-[0-9a-f]{{{_DIGEST_SHOWN}}}"
+        return self.owner_uid == owner.uid and re.fullmatch(name, self.name) is not None
 
     def serves(self, task: SparkTask) -> bool:
         """Whether its answer is to be waited for, if its Secret was created."""
@@ -331,13 +345,22 @@ def read_job(body: Mapping[str, Any]) -> SparkJob:
         name=metadata["name"],
         uid=metadata["uid"],
         digest=annotations.get(TASK_ANNOTATION, ""),
-        token_sha256=annotations.get(TOKEN_ANNOTATION, ""),
+        owner_uid=_owner_uid(metadata.get("ownerReferences") or ()),
+        token_sha256=_digest(annotations.get(TOKEN_ANNOTATION)),
         is_being_deleted="deletionTimestamp" in metadata,
         created_at=datetime.datetime.fromisoformat(metadata["creationTimestamp"]),
         state=str(state.get("state") or ""),
         problem=str(state.get("errorMessage") or ""),
         driver_pod=str(_object(status.get("driverInfo")).get("podName") or ""),
     )
+
+
+def _owner_uid(references: Sequence[Mapping[str, Any]]) -> str:
+    return next((each["uid"] for each in references if each.get("controller")), "")
+
+
+def _digest(value: object) -> str:
+    return value if isinstance(value, str) and _DIGEST.fullmatch(value) else ""
 
 
 def _object(value: object) -> Mapping[str, Any]:

@@ -81,7 +81,8 @@ def decode_response(body: bytes, *, version: int) -> LogDirs | str:
             capacity = reader.int64()
             reader.int64()  # usable bytes
             if not error:
-                is_known = is_known and capacity >= 0
+                # some file systems have no size to tell: then Kafka says 0
+                is_known = is_known and capacity > 0
                 online.append(LogDirectory(path, capacity, used, replicas))
         reader.tags()
     if code or not directories:

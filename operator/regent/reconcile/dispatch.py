@@ -8,10 +8,14 @@ from typing import Final
 
 from regent.controller.commands import (
     TRANSIENT_REASONS,
+    CreateTopic,
+    Outcome,
     Reason,
     Rejected,
     ResourceCommand,
 )
+from regent.controller.view import ClusterView
+from regent.model.topic import metric_name
 from regent.reconcile.checks import Finding
 from regent.reconcile.request import Attempt, ResourceRequest, ResourceT
 from regent.resources.conditions import ConditionReason
@@ -73,20 +77,44 @@ def _attempt_of(request: ResourceRequest[ResourceT], command: ResourceCommand) -
             attempt.command == command
             and attempt.generation == request.resource.metadata.generation
             and attempt.controller_epoch == request.view.controller_epoch
-            and not _is_overtaken_by_brokers(attempt, request)
+            and not _is_overtaken(attempt, request.view)
         ):
             return attempt
     return None
 
 
-def _is_overtaken_by_brokers(attempt: Attempt, request: ResourceRequest[ResourceT]) -> bool:
-    """Whether brokers have come, gone or changed since a refusal that would hold for long. One that
-    is tried again soon keeps its growing pauses."""
+def _is_overtaken(attempt: Attempt, view: ClusterView) -> bool:
+    """Whether what a refusal that would hold for long depends on has changed since: brokers have
+    come, gone or changed, or the topics with such a name. One that is tried again soon keeps its
+    growing pauses."""
     return (
         isinstance(attempt.outcome, Rejected)
         and not is_transient(attempt.outcome)
-        and attempt.brokers != request.view.brokers
+        and (
+            attempt.brokers != view.brokers
+            or attempt.twins != name_twins(attempt.command, attempt.outcome, view)
+        )
     )
+
+
+def taken_name(command: ResourceCommand, outcome: Outcome) -> str | None:
+    """The name in metrics that a topic was refused for, as others have it; None: it was not."""
+    if (
+        isinstance(command, CreateTopic)
+        and isinstance(outcome, Rejected)
+        and outcome.reason is Reason.TOPIC_NAME_COLLISION
+    ):
+        return metric_name(command.topic)
+    return None
+
+
+def name_twins(command: ResourceCommand, outcome: Outcome, view: ClusterView) -> tuple[str, ...]:
+    """The topics of a view that have the name in metrics that a topic was refused for; none if it
+    was not."""
+    name = taken_name(command, outcome)
+    if name is None:
+        return ()
+    return tuple(sorted(topic for topic in view.topics if metric_name(topic) == name))
 
 
 def rejection_finding(rejected: Rejected, *, fields: Mapping[str, str]) -> Finding:

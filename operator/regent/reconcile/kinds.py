@@ -27,6 +27,11 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
         conditions: Types of the conditions in its status, in their order.
         subjects: What an object declares, by name: a topic, for instance. Several resources that
             declare the same have to know of each other.
+        filled_in: Names of the fields of the spec that nobody has asked for, though they have a
+            value: an earlier definition had a default. It takes an object with all its metadata,
+            and those that ``parse`` takes say it under ``filledIn``.
+        former_defaults: Names of the fields of the spec that had a default in an earlier definition
+            and have none now.
         claim: The claim of an object to its subjects; None: it claims nothing. Claims that are
             equal say the same: a change that leaves the claim as it is, is no news for rivals.
     """
@@ -39,3 +44,5 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     conditions: tuple[ConditionType, ...]
     subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
     claim: Callable[[Mapping[str, Any]], ClaimT | None]
+    former_defaults: frozenset[str] = frozenset()
+    filled_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: ()

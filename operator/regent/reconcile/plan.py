@@ -45,6 +45,7 @@ class EventReason(enum.StrEnum):
     TOPIC_RECREATED_EXTERNALLY = "TopicRecreatedExternally"
     TOPIC_RETAINED = "TopicRetained"
     TOPIC_HANDED_OVER = "TopicHandedOver"
+    DELETION_POLICY_IGNORED = "DeletionPolicyIgnored"
     REASSIGNMENT_PLANNED = "ReassignmentPlanned"
     REASSIGNMENT_STARTED = "ReassignmentStarted"
     REASSIGNMENT_PAUSED = "ReassignmentPaused"
@@ -68,12 +69,15 @@ class PlannedEvent:
         is_occurrence: Something that happened once and is recorded each time, even in the same
             words: the creation of a topic, its deletion. Other events are not repeated within a
             short time.
+        is_logged: The log says it, too: what was done is given up, and the status may soon be about
+            something else.
     """
 
     reason: str
     message: str
     is_warning: bool = False
     is_occurrence: bool = False
+    is_logged: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +95,9 @@ class Plan(Generic[StatusT]):
         events: To be recorded once the plan is carried out.
         is_to_be_deleted: Whether the object itself is to be deleted, unless it changes meanwhile.
         requeue_after_s: When to requeue even if nothing happens; None: no need.
+        asks_about_definition: Whether the plan is another one if the resource is deleted together
+            with its definition. To be found out, unless there are commands, before anything else is
+            done.
         planning: The plan that is to be made for the resource beside, or whose outcome it still
             needs; None: none. The outcome is news for the resource.
     """
@@ -103,4 +110,5 @@ class Plan(Generic[StatusT]):
     events: tuple[PlannedEvent, ...] = ()
     is_to_be_deleted: bool = False
     requeue_after_s: float | None = None
+    asks_about_definition: bool = False
     planning: PlanningOrder | None = None

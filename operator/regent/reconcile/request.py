@@ -9,6 +9,7 @@ from typing import Final, Generic, Protocol, TypeVar
 
 from regent.controller.commands import Outcome, ResourceCommand
 from regent.controller.view import ClusterView
+from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
 from regent.resources.base import ObjectMeta
 from regent.resources.conditions import Condition
@@ -49,6 +50,8 @@ class Attempt:
         controller_epoch: Epoch of the view; so is another controller.
         brokers: Live brokers of the view. What the controller refuses for good depends on their
             racks and versions; so for a refusal another set of brokers is worth a try, too.
+        twins: Where it was refused because of the topic's name: the topics of the view that have
+            such a name. With others, or none, it is worth a try.
         retry_at: Monotonic seconds at which the command may be sent again.
         count: How often it was sent in a row.
     """
@@ -60,6 +63,7 @@ class Attempt:
     brokers: Mapping[int, Broker]
     retry_at: float
     count: int = 1
+    twins: tuple[str, ...] = ()
 
 
 INACTIVE_GRACE_S: Final = 30.0
@@ -72,14 +76,22 @@ class Absence:
     """That this process is not the controller, for how long, and why.
 
     Attributes:
-        for_s: Seconds since it last was, or since it began to serve.
+        for_s: Seconds since it last was, since it began to serve, or since another Regent became
+            the controller or ceased to be.
         unknown_after_s: After so many seconds what statuses say of the cluster is out of date.
         reason: Why, as far as it is known.
+        regent: Another Regent that is the controller, as far as known.
+        lease: ``namespace/name`` of the Lease by which this process serves.
+        is_looked_after: Whether the resource is to be left to that one:
+            :func:`regent.reconcile.other_regent.looks_after`.
     """
 
     for_s: float = 0.0
     unknown_after_s: float = 120.0
     reason: str | None = None
+    regent: ActiveRegent | None = None
+    lease: str | None = None
+    is_looked_after: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +125,12 @@ class ResourceRequest(Generic[ResourceT]):
         return self.monotonic_s - self.seen_at
 
     @property
+    def waited_s(self) -> float:
+        """While nobody may act here: seconds for which this generation has waited for whoever is
+        the controller now. After a change of controllers it waits anew."""
+        return min(self.unanswered_s, self.absence.for_s)
+
+    @property
     def grace_s(self) -> float:
         """How long a change of the resource waits for a controller."""
         return min(INACTIVE_GRACE_S, self.absence.unknown_after_s)
@@ -122,4 +140,4 @@ class ResourceRequest(Generic[ResourceT]):
         """While nobody may act here: seconds until the status has to say so."""
         if self.is_answered:
             return self.absence.unknown_after_s - self.absence.for_s
-        return self.grace_s - self.unanswered_s
+        return self.grace_s - self.waited_s

@@ -50,21 +50,6 @@ CLUSTER_LOADING: Final = Assessment(
 )
 
 
-def controller_inactive(why: str | None, consequence: str) -> Assessment:
-    """How a resource is doing while no Regent process is the controller.
-
-    Args:
-        why: Why none is, as far as it is known.
-        consequence: What that means for the resource, as a clause.
-    """
-    reason = f" ({why})" if why else ""
-    return Assessment(
-        Progress.UNKNOWN,
-        ConditionReason.CONTROLLER_INACTIVE,
-        f"no Regent process is the controller of the Kafka cluster{reason}; {consequence}",
-    )
-
-
 def summary_verdicts(assessment: Assessment) -> tuple[Verdict, Verdict, Verdict]:
     """The three conditions of kstatus for an assessment."""
     progress, reason, message = assessment.progress, assessment.reason, assessment.message

@@ -98,6 +98,10 @@ class ConditionReason(enum.StrEnum):
         "PlanUnreadable",
         "The stored plan was changed, or a newer Regent stored it; nothing is done.",
     )
+    PLAN_OUTDATED = (
+        "PlanOutdated",
+        "Partitions of the plan are not where they were when it was begun; another one is made.",
+    )
     STATUS_UNREADABLE = (
         "StatusUnreadable",
         "The stored status was changed, or a newer Regent stored it; nothing is done.",
@@ -170,7 +174,12 @@ class ConditionReason(enum.StrEnum):
     # Waiting for the cluster
     CONTROLLER_INACTIVE = (
         "ControllerInactive",
-        "No Regent process is the controller of the Kafka cluster at the moment.",
+        "No Regent that serves the resource is the controller of the Kafka cluster at the moment; "
+        "the message says who is.",
+    )
+    NOT_ANSWERED = (
+        "NotAnswered",
+        "Another Regent, which serves the resource and is the controller, has not answered it.",
     )
     CLUSTER_LOADING = (
         "ClusterLoading",
@@ -283,6 +292,10 @@ class ConditionReason(enum.StrEnum):
         "BrokerVersionUnknown",
         "A broker has not said yet which version it runs, and not every version can load the "
         "configuration.",
+    )
+    BROKER_SETTINGS_UNKNOWN = (
+        "BrokerSettingsUnknown",
+        "No broker has said yet whether it runs with delete.topic.enable=false.",
     )
     TOO_LARGE = "TooLarge", "The topic or the plan does not fit into what can be stored at a time."
     TOPIC_ALREADY_EXISTS = (

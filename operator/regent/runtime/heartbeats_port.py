@@ -27,6 +27,10 @@ class HeartbeatsPort(Protocol):
         """How often others were suspected, by reason."""
         ...
 
+    def defect(self) -> str | None:
+        """What has ended them for good, if that was an error."""
+        ...
+
     def start(
         self,
         *,

@@ -65,6 +65,7 @@ class Interpreter:
                 controller_epoch=x.controller_epoch,
                 epoch_zk_version=x.epoch_zk_version,
             ),
+            fx.ReportedFacts: lambda x: channels.facts(x.brokers),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),
@@ -72,6 +73,7 @@ class Interpreter:
             fx.Enqueue: lambda x: enqueue(x.event),
             fx.Respond: _respond,
             fx.PublishView: lambda x: view.publish(x.topics),
+            fx.OwnSession: lambda x: zookeeper.session_id,
             fx.CurrentTime: lambda x: time.time_ns() // 1_000_000,
         }
         if still_absent is not None:

@@ -98,7 +98,8 @@ class ZooKeeperPort(Protocol):
         Args:
             divides: Whether the rest of a transaction with a conflict is tried again. Otherwise it
                 is ``ROLLED_BACK``: for a caller who reads again whatever was not written, one
-                failed transaction costs less than finding each conflict in it.
+                failed transaction costs less than finding each conflict in it. Such a caller may
+                also write one node several times, each on condition of the version before.
 
         Raises:
             ControllerMovedError: If the guard does not hold. Operations sent before that was known
@@ -202,6 +203,10 @@ class BrokerChannelsPort(Protocol):
         """Lowest inter.broker.protocol.version, see ``effects.InterBrokerProtocol``."""
         ...
 
+    def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
+        """What these have said about themselves by now, see ``effects.ReportedFacts``."""
+        ...
+
     def close_all(self) -> None:
         """Close every channel and drop what waits; no answer is delivered afterwards."""
         ...
@@ -273,6 +278,11 @@ class ConnectionsPort(Protocol):
     def election_problem(self) -> str | None:
         """Why this process cannot take part in the election among the replicas, or None. May be
         called from any thread."""
+        ...
+
+    def defect(self) -> str | None:
+        """Why sessions or the election go on only in another process, or None. May be called from
+        any thread."""
         ...
 
     def queue_sizes(self) -> Mapping[int, int]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Awaitable, Callable, Collection, Sequence
+from typing import Any, Final
 
 from regent.controller import events as e
 from regent.controller.broker_requests import (
@@ -16,7 +16,19 @@ from regent.controller.broker_requests import (
 )
 from regent.controller.commands import Command, Outcome
 from regent.controller.view import ClusterView, TopicView
+from regent.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from regent.runtime.topic_waits import TopicWaits
+
+REPEATED_AFTER_S: Final = 1.0
+"""How long a leader waits for the answer that ZooKeeper has refused a write. Kafka 3.1 and newer
+repeat the request as soon as it is answered, without end (``handleAlterPartitionError``). Meanwhile
+the other ISR changes of that broker wait, so it is no longer than that.
+
+No other code would do. Up to Kafka 3.0 leaders keep what they have asked for after any refusal.
+Newer ones take it back after OPERATION_NOT_ATTEMPTED, and ask again when a follower fetches.
+
+An AllocateProducerIds that fails is not held: brokers ask again only when a producer comes, and in
+some versions a thread that serves requests waits for the answer."""
 
 
 class QueuedRequests:
@@ -26,6 +38,7 @@ class QueuedRequests:
         put: Appends an event to the queue.
         view: The newest view.
         waits: Who waits for topics.
+        pause: Waits for some seconds.
     """
 
     def __init__(
@@ -33,10 +46,13 @@ class QueuedRequests:
         put: Callable[[e.ControllerEvent], None],
         view: Callable[[], ClusterView],
         waits: TopicWaits,
+        *,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._put = put
         self._view = view
         self._waits = waits
+        self._pause = pause
 
     @property
     def view(self) -> ClusterView:
@@ -47,6 +63,8 @@ class QueuedRequests:
         answer: AlterPartitionResponse = await self._ask(
             lambda reply_to: e.AlterPartitionReceived((Asked(request, reply_to),))
         )
+        if any(result.error_code == UNKNOWN_SERVER_ERROR for result in answer.results):
+            await self._pause(REPEATED_AFTER_S)
         return answer
 
     async def allocate_producer_ids(

@@ -19,6 +19,7 @@ from regent.controller.events import AbsentReplica, ControllerEvent, ReplicasAbs
 from regent.model.cluster import Address
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError, ZooKeeperError
 from regent.model.replica import ReplicaPresence
+from regent.runtime.blocking_call import call_blocking
 from regent.runtime.heartbeats_port import HeartbeatsPort
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import Create, SessionState, WatchedEvent, Written, ZkError
@@ -103,6 +104,11 @@ class ReplicaKeeper:
             "suspicions": dict(self._heartbeats.suspicions),
             "problem": self._problem,
         }
+
+    def defect(self) -> str | None:
+        """Why others will not hear of this replica any more, or None. May be called in any
+        thread."""
+        return self._heartbeats.defect()
 
     # What happens
 
@@ -299,4 +305,4 @@ class ReplicaKeeper:
     async def close(self) -> None:
         """End the heartbeats. This process has nothing any more that others could take over."""
         self._heartbeats.leave()
-        await asyncio.to_thread(self._heartbeats.close)
+        await call_blocking(self._heartbeats.close)

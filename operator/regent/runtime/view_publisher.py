@@ -19,6 +19,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
+from regent.model.active_regent import ActiveRegent
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.model.persistent_map import PersistentMap
 
@@ -62,6 +63,11 @@ class ViewSource(Protocol):
     @property
     def controller_id_seen(self) -> int:
         """Id of the active controller as far as known, -1 if there is none."""
+        ...
+
+    @property
+    def regent_seen(self) -> ActiveRegent | None:
+        """Another Regent that is the active controller, as far as known."""
         ...
 
 
@@ -152,6 +158,13 @@ class ViewPublisher:
             or self.view.cordoned != before.cordoned
         )
         self._wake.set()
+        if self.view.active_regent != before.active_regent and not self._is_being_read():
+            self._notify(None)  # who looks after resources is another one
+
+    def _is_being_read(self) -> bool:
+        """Whether the view is about to show everything: that is reported once it does."""
+        active = self._controller.active
+        return active is not None and active is not self._complete_of
 
     def reset(self) -> None:
         """The controller is no longer active: nothing is known any more."""
@@ -218,8 +231,9 @@ class ViewPublisher:
     def _swap(self) -> None:
         active: ActiveController | None = self._controller.active
         epoch = self.view.controller_epoch if active is None else active.context.term.epoch
+        is_active = active is not None and not self._describing.is_client
         self.view = ClusterView(
-            is_active=active is not None and not self._describing.is_client,
+            is_active=is_active,
             is_client=active is not None and self._describing.is_client,
             is_complete=active is not None and active is self._complete_of,
             controller_id=self._controller.controller_id_seen,
@@ -231,6 +245,7 @@ class ViewPublisher:
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts.all(),
             cordoned=() if active is None else active.context.cordoned_brokers,
+            active_regent=None if is_active else self._controller.regent_seen,
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:

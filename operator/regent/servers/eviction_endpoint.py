@@ -10,7 +10,6 @@ import asyncio
 import hmac
 import logging
 import random
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,6 +22,7 @@ from regent.kube.eviction.hook import EvictionHook
 from regent.kube.eviction.reviews import ReviewError, answer, read_review
 from regent.kube.health import KubeHealth
 from regent.kube.settings import KubeSettings
+from regent.kube.shared_clock import shared_clock
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import unless_set
 from regent.model.errors import ConfigurationError
@@ -37,8 +37,9 @@ logger = logging.getLogger(__name__)
 
 _BODY_BYTES: Final = 512 * 1024
 _MAX_CONNECTIONS: Final = 4
-_REQUEST_TIMEOUT_S: Final = 8.0
-"""Of one request to the API server, which waits ten seconds for a webhook by default."""
+_TIMEOUT_S: Final = 8.0
+"""For a verdict, and for each request to the API server that it takes. The API server waits ten
+seconds for a webhook by default."""
 
 
 class EvictionEndpoint:
@@ -85,9 +86,9 @@ class EvictionEndpoint:
 
     async def _answer(self) -> None:
         async with KubeClient(
-            max_connections=_MAX_CONNECTIONS, request_timeout_s=_REQUEST_TIMEOUT_S
+            max_connections=_MAX_CONNECTIONS, request_timeout_s=_TIMEOUT_S
         ) as client:
-            hook = EvictionHook(client, self._evictions, self._kube, now=lambda: datetime.now(UTC))
+            hook = EvictionHook(client, self._evictions, self._kube, now=shared_clock(client))
             await self._serve(hook)
 
     async def _serve(self, hook: EvictionHook) -> None:
@@ -126,9 +127,14 @@ class _Handler:
             if not _may_ask(request.match_info.get("token", ""), _token(self._token_file)):
                 return web.Response(status=404, text="there is nothing here\n")
             review = read_review(payload)
-            verdict = await self._hook.verdict(review)
+            async with asyncio.timeout(_TIMEOUT_S):
+                verdict = await self._hook.verdict(review)
         except ReviewError as error:
             return web.Response(status=400, text=f"{error}\n")
+        except TimeoutError:
+            problem = f"there was no verdict within {_TIMEOUT_S:g} s"
+            logger.warning("An eviction cannot be decided", extra={"problem": problem})
+            return web.Response(status=500, text=f"{problem}\n")
         except (KubeError, ConfigurationError) as error:
             logger.warning("An eviction cannot be decided", extra={"problem": str(error)})
             return web.Response(status=500, text=f"{error}\n")

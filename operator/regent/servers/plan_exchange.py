@@ -14,6 +14,7 @@ import logging
 import re
 import socket
 import ssl
+from collections import deque
 from collections.abc import AsyncIterator, Iterator
 from http import HTTPStatus
 from pathlib import Path
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STATUS_HEADER: Final = "Regent-Planner-Status"
+ANSWERED_KNOWN: Final = 1024
+"""Jobs that have answered; the drivers of older ones have long ended."""
 
 _STATUS: Final = re.compile(r"-?[0-9]{1,3}", re.ASCII)
 _BEARER: Final = "Bearer "
@@ -105,6 +108,7 @@ class PlanExchange:
         self._max_bytes = max_bytes
         self._limits = limits
         self._offers: list[OfferedTask] = []
+        self._answered: deque[str] = deque(maxlen=ANSWERED_KNOWN)
         self._connections: ConnectionLimiter | None = None
 
     @property
@@ -127,6 +131,8 @@ class PlanExchange:
             yield offered
         finally:
             self._offers.remove(offered)
+            if offered.answer is not None:
+                self._answered.append(token_sha256)
 
     @contextlib.asynccontextmanager
     async def served(self) -> AsyncIterator[None]:
@@ -157,27 +163,34 @@ class PlanExchange:
             logger.exception("HTTP request of a driver failed", extra={"path": request.path})
             return _said(HTTPStatus.INTERNAL_SERVER_ERROR, "this is a defect; Regent's log has it")
 
-    def _offered_to(self, request: web.Request) -> OfferedTask | None:
-        """The task whose token a request has. All are compared, in constant time each."""
+    def _offered_to(self, request: web.Request) -> OfferedTask | web.Response:
+        """The task whose token a request has; a refusal if none has it. All are compared, in
+        constant time each.
+
+        Of several with one token it is the first: who copies a job's annotation gets nothing.
+        """
         header = request.headers.get("Authorization", "")
         token = header.removeprefix(_BEARER) if header.startswith(_BEARER) else ""
         digest = hashlib.sha256(token.encode(errors="surrogateescape")).hexdigest()
         found = None
         for offered in self._offers:
-            if hmac.compare_digest(offered.token_sha256, digest):
+            if hmac.compare_digest(offered.token_sha256, digest) and found is None:
                 found = offered
-        return found
+        if found is not None:
+            return found
+        has_answered = [hmac.compare_digest(each, digest) for each in self._answered]
+        return _answered() if any(has_answered) else _unknown()
 
     async def _give_task(self, request: web.Request) -> web.StreamResponse:
         offered = self._offered_to(request)
-        if offered is None:
-            return _unknown()
+        if isinstance(offered, web.Response):
+            return offered
         return web.json_response(list(offered.task.goals.arguments()))
 
     async def _give_snapshot(self, request: web.Request) -> web.StreamResponse:
         offered = self._offered_to(request)
-        if offered is None:
-            return _unknown()
+        if isinstance(offered, web.Response):
+            return offered
         response = web.StreamResponse(headers={"Content-Type": "application/json"})
         content = memoryview(offered.task.snapshot)
         response.content_length = len(content)
@@ -189,8 +202,8 @@ class PlanExchange:
 
     async def _take_answer(self, request: web.Request) -> web.StreamResponse:
         offered = self._offered_to(request)
-        if offered is None:
-            return _unknown()
+        if isinstance(offered, web.Response):
+            return offered
         status = request.headers.get(STATUS_HEADER, "")
         if _STATUS.fullmatch(status) is None:
             return _said(
@@ -213,7 +226,7 @@ class PlanExchange:
                 "Regent's setting planner_exchange_max_bytes",
             )
         if offered.answer is not None:
-            return _said(HTTPStatus.CONFLICT, "this job has answered already")
+            return _answered()
         if offered.is_receiving:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, "another answer of this job is coming")
         offered.is_receiving = True
@@ -236,6 +249,10 @@ async def _body(request: web.Request) -> bytes:
 
 def _said(status: HTTPStatus, text: str) -> web.Response:
     return web.Response(status=status, text=f"{text}\n")
+
+
+def _answered() -> web.Response:
+    return _said(HTTPStatus.CONFLICT, "this job has answered already")
 
 
 def _unknown() -> web.Response:

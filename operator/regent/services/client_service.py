@@ -67,7 +67,9 @@ class ClientService(ServiceThread):
 
     def liveness_problem(self) -> str | None:
         """Why only a restart helps, or None."""
-        return "the client thread has ended" if self.has_ended else None
+        if self.has_ended:
+            return "the client thread has ended"
+        return None if self._parts is None else self._parts.connections.defect()
 
     def readiness_problem(self) -> str | None:
         """Why resources could not be served here, or None."""
@@ -100,11 +102,13 @@ class ClientService(ServiceThread):
     def status(self) -> dict[str, object]:
         """For ``/status``."""
         view = self.view
+        regent = view.active_regent
         return {
             "mode": "client",
             "controllerId": self._config.controller_id,
             "isActive": False,
             "activeControllerId": view.controller_id,
+            "activeRegent": None if regent is None else regent.report(),
             "clusterId": view.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "isComplete": view.is_complete,

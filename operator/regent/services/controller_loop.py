@@ -172,6 +172,11 @@ class ControllerLoop:
             if self.replicas is not None:
                 await self.replicas.close()
 
+    def defect(self) -> str | None:
+        """What can go on only in another process, and why; or None. May be called in any thread."""
+        heartbeats = None if self.replicas is None else self.replicas.defect()
+        return self.connections.defect() or heartbeats
+
     # ConnectionListener
 
     def elected(self) -> None:

@@ -20,6 +20,7 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.controller_state import ControllerState
 from regent.controller.view import ClusterView
+from regent.model.active_regent import ActiveRegent
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import ControllerGauges, EventMetrics
 from regent.runtime.ports import Connect, Serve
@@ -134,6 +135,9 @@ class ControllerService(ServiceThread):
         """Why only a restart helps, or None."""
         if self.has_ended:
             return "the controller thread has ended"
+        defect = None if self._parts is None else self._parts.defect()
+        if defect is not None:
+            return defect
         busy_since = None if self._parts is None else self._parts.manager.busy_since
         if busy_since is not None and time.monotonic() - busy_since > STUCK_AFTER_S:
             return f"the controller has been at one event for more than {STUCK_AFTER_S:.0f} s"
@@ -174,6 +178,7 @@ class ControllerService(ServiceThread):
             "isActive": view.is_active,
             "isEligible": self.is_eligible,
             "activeControllerId": view.controller_id,
+            "activeRegent": self._active_regent(),
             "clusterId": None if self._parts is None else self._parts.controller.life.cluster_id,
             "controllerEpoch": view.controller_epoch,
             "state": self.state.name,
@@ -194,6 +199,13 @@ class ControllerService(ServiceThread):
             **self._refusals(),
             **self._unassigned(),
         }
+
+    def _active_regent(self) -> dict[str, object] | None:
+        """This Regent or the other one that is the controller, and what it serves."""
+        view, config = self.view, self._config
+        own = ActiveRegent(config.controller_id, config.resources) if view.is_active else None
+        regent = own or view.active_regent
+        return None if regent is None else regent.report()
 
     def _endpoint_status(self) -> dict[str, object] | None:
         served = self._config.served

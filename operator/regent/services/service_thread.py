@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any
 
 from regent.controller.commands import Command, Outcome, not_controller
+from regent.network.lookup_loop import LookupLoop
 
 logger = logging.getLogger(__name__)
 
@@ -35,11 +36,22 @@ class ServiceThread(ABC):
 
     def stop(self) -> None:
         """End in order, and wait for the thread."""
+        if self._ask_to_stop():
+            self._thread.join()
+
+    async def stopped(self) -> None:
+        """:meth:`stop`, awaited in another loop. Needs no further thread: there may be none."""
+        if self._ask_to_stop():
+            await asyncio.shield(asyncio.wrap_future(self._ended))
+            self._thread.join()
+
+    def _ask_to_stop(self) -> bool:
+        """Whether there is a thread to wait for."""
         if self._thread.ident is None:
-            return
+            return False
         if self._loop is not None and self._stop is not None and self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
+        return True
 
     def on_end(self, callback: Callable[[], None]) -> None:
         """Call ``callback`` in the thread when that ends, whatever ended it."""
@@ -84,7 +96,8 @@ class ServiceThread(ABC):
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=LookupLoop) as runner:
+                runner.run(self._main())
         except BaseException as failure:
             self._failure = failure
             if not self._started.done():

@@ -209,7 +209,9 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         "(`delegation.token.expiry.check.interval.ms`).",
     )
     delete_topic_enable: bool = Field(
-        default=True, description="The brokers' `delete.topic.enable`."
+        default=True,
+        description="The brokers' `delete.topic.enable`. With true, no topic is deleted while a "
+        "live broker reports false.",
     )
     deletion_waits_for_brokers: bool = Field(
         default=False,

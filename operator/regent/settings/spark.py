@@ -52,8 +52,8 @@ class SparkOptions(BaseModel):
         default=128 * 1024**2,
         ge=1024,
         le=2**31,
-        description="Size of a plan that is handed in. A partition that is changed takes about 150 "
-        "bytes. It is held in memory.",
+        description="Size of a plan that is handed in, or that the planner beside Regent writes. A "
+        "partition that is changed takes about 150 bytes. It is held in memory.",
     )
     spark_images: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),

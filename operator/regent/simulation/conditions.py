@@ -134,8 +134,12 @@ def _assumptions(
             f"brokers {', '.join(map(str, dead))} were dead when the snapshot was taken: they "
             "count as down since the beginning, and their racks are not known unless it names them"
         )
-    untold = sum(topic not in snapshot.topics for topic in min_isr)
-    if untold and not conditions.min_isr_patterns:
+    untold = sum(
+        topic not in snapshot.topics
+        and not any(fnmatch.fnmatch(topic, pattern) for pattern, _ in conditions.min_isr_patterns)
+        for topic in min_isr
+    )
+    if untold:
         yield (
             f"min.insync.replicas is {conditions.min_isr} for {untold:,} topics of which the "
             "snapshot does not tell it"

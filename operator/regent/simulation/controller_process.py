@@ -21,6 +21,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.response_events import response_received
 from regent.controller.term.watches import SESSION_EVENTS, event_of
 from regent.model.cluster import Address
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
     ControlRequests,
 )
@@ -168,8 +169,15 @@ class ControllerProcess:
                 self._send(effect.requests)
             case fx.InterBrokerProtocol():
                 return _PROTOCOL
+            case fx.ReportedFacts():
+                return [
+                    BrokerFacts(broker_id=broker.broker_id, has_answered=True)
+                    for broker in effect.brokers
+                ]
             case fx.CurrentTime():
                 return self._clock.now_ms()
+            case fx.OwnSession():
+                return self._client.session_id
             case fx.ArmTimer():
                 self._arm(effect)
             case fx.CancelTimer():

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from typing import Any, Final
 
+from regent.model.active_regent import ServedResources
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.status.reader import ClusterReader
@@ -13,7 +14,11 @@ from regent.zk_data import paths
 from regent.zk_data.broker_notes import DEPOSED, decode_broker_note
 from regent.zk_data.brokers import decode_broker, is_controller_registration
 from regent.zk_data.cluster import decode_cluster_id
-from regent.zk_data.controller import decode_controller, decode_controller_epoch
+from regent.zk_data.controller import (
+    decode_active_regent,
+    decode_controller,
+    decode_controller_epoch,
+)
 from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import UnreadableZNode, may_not_be_read
 from regent.zk_data.topics import decode_partition_state, decode_topic
@@ -54,12 +59,17 @@ async def read_controller(
     reader: ClusterReader, brokers: list[Report], problems: list[str]
 ) -> Report:
     """Who holds ``/controller``: id, epoch and kind (``none``, ``broker``, ``regent``, or
-    ``unknown`` if somebody does and the node does not say who)."""
+    ``unknown`` if somebody does and the node does not say who); and which custom resources a Regent
+    says it serves."""
     holder, epoch = await reader.get_data([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     controller_id: int | None = None
     controller_epoch: int | None = None
+    served: ServedResources | None = None
     try:
-        controller_id = None if holder is None else decode_controller(holder.data)
+        if holder is not None:
+            controller_id = decode_controller(holder.data)
+            regent = decode_active_regent(holder.data)
+            served = None if regent is None else regent.resources
     except MalformedZNodeError as error:
         problems.append(str(error))
     try:
@@ -72,7 +82,12 @@ async def read_controller(
         kind = "unknown"
     else:
         kind = "broker" if any(b["id"] == controller_id for b in brokers) else "regent"
-    return {"id": controller_id, "epoch": controller_epoch, "kind": kind}
+    return {
+        "id": controller_id,
+        "epoch": controller_epoch,
+        "kind": kind,
+        "customResources": None if served is None else served.report(),
+    }
 
 
 async def deposed_controllers(

@@ -247,7 +247,11 @@ def tell_topic(topic: Json, *, live: Sequence[int]) -> Iterator[str]:
         state = "1 partition"
     problems = [
         f"{topic[key]} {what}"
-        for key, what in (("offline", "offline"), ("underReplicated", "under-replicated"))
+        for key, what in (
+            ("offline", "offline"),
+            ("underReplicated", "under-replicated"),
+            ("unknown", "of unknown state"),
+        )
         if topic[key]
     ]
     yield f"Topic {topic['name']}: {state}, {', '.join(problems) or 'all in sync'}."

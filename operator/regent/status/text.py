@@ -40,6 +40,7 @@ def render_status(report: Report) -> str:
     with console.capture() as captured:
         for line in (
             _controller(report),
+            *_served_resources(report),
             *_deposed_controllers(report),
             _partitions(report),
             *_regent(report),
@@ -76,6 +77,23 @@ def _controller(report: Report) -> str:
     }[controller["kind"]]
     epoch = "unknown" if controller["epoch"] is None else controller["epoch"]
     return f"Controller  {who}, epoch {epoch}"
+
+
+def _served_resources(report: Report) -> Iterator[str]:
+    """Which custom resources the Regent serves that is the controller. Not every version says."""
+    served = report["controller"].get("customResources")
+    if not served:
+        return
+    if served["lease"] is None:
+        yield "Resources   none: it runs without_kubernetes"
+        return
+    where = ", ".join(served["namespaces"])
+    line = f"Resources   Lease {served['lease']}, "
+    line += f"namespaces {where}" if where else "all namespaces"
+    if served["clusterName"] is not None:
+        line += f", clusterRef {served['clusterName']}"
+        line += " or none" if served["isDefault"] else ""
+    yield line
 
 
 def _deposed_controllers(report: Report) -> Iterator[str]:

@@ -85,22 +85,25 @@ async def read_topic(
     if node is None:
         return None
     assignments: Mapping[int, ReplicaAssignment] | None = None
+    unreadable: Collection[str] = ()
     try:
         znode = decode_topic(target.topic, node.data)
+        unreadable = znode.problems.keys()
         assignments = dict(sorted(znode.assignments.items()))
         path = paths.topic(target.topic)
         problems += [f"{path}: partition {p}: {why}" for p, why in znode.problems.items()]
     except MalformedZNodeError as error:
         problems.append(str(error))
-    count = None if assignments is None else len(assignments)
+    count = None if assignments is None else len(assignments) + len(unreadable)
     if assignments is None:
         assignments = {}
-    elif target.partition is not None and target.partition not in assignments:
+    elif not (target.partition in (None, *assignments) or str(target.partition) in unreadable):
         return None
     chosen = [p for p in assignments if target.partition in (None, p)]
     (marker,) = await reader.get_data([paths.delete_topic(target.topic)])
     config = await _configuration(reader, target.topic, problems)
     states = await _states(reader, target.topic, {p: assignments[p] for p in chosen}, problems)
+    described = await _chosen(reader, target.topic, states, changed, problems)
     return {
         "name": target.topic,
         "partition": target.partition,
@@ -108,8 +111,16 @@ async def read_topic(
         "isMarkedForDeletion": marker is not None,
         "minInsyncReplicas": _number(config.get(MIN_INSYNC_REPLICAS)),
         "allowsUncleanElection": _boolean(config.get(UNCLEAN_ELECTION)),
-        **await _chosen(reader, target.topic, states, changed, problems),
+        **described,
+        "unknown": described["unknown"] + _count_asked(target, unreadable),
     }
+
+
+def _count_asked(target: Target, unreadable: Collection[str]) -> int:
+    """How many of the partitions that cannot be read were asked for."""
+    if target.partition is None:
+        return len(unreadable)
+    return int(str(target.partition) in unreadable)
 
 
 async def _configuration(reader: ClusterReader, topic: str, problems: list[str]) -> dict[str, str]:
@@ -179,6 +190,7 @@ async def _chosen(
     return {
         "offline": len(groups[_OFFLINE]),
         "underReplicated": len(groups[_UNDER_REPLICATED]),
+        "unknown": len(groups[_UNKNOWN]),
         "partitions": dated,
         "omitted": len(partitions) - len(dated),
     }

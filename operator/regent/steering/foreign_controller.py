@@ -5,9 +5,11 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from regent.controller.effects import Exists, ReadData
+from regent.model.active_regent import ActiveRegent
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.controller import (
+    decode_active_regent,
     decode_controller,
     decode_controller_epoch,
     is_kraft_controller,
@@ -24,11 +26,13 @@ class ForeignController(NamedTuple):
         controller_id: -1: nobody is, at the moment.
         epoch: Of the last election.
         epoch_zk_version: dataVersion of ``/controller_epoch``.
+        regent: What it says of itself if it is a Regent.
     """
 
     controller_id: int
     epoch: int
     epoch_zk_version: int
+    regent: ActiveRegent | None = None
 
 
 async def read_controller() -> ForeignController | str:
@@ -50,4 +54,5 @@ def _judged(controller: ZNode | None, epoch: ZNode | None) -> ForeignController 
         -1 if controller is None else decode_controller(controller.data),
         decode_controller_epoch(epoch.data),
         epoch.version,
+        None if controller is None else decode_active_regent(controller.data),
     )

@@ -29,6 +29,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.term import Term
 from regent.controller.state.throttles import Throttles
+from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
 from regent.model.errors import ControllerMovedError
 from regent.model.topic_config import BrokerFacts
@@ -44,6 +45,7 @@ class Steering:
     Attributes:
         active: Its context; None as long as nothing is known.
         controller_id_seen: Who is the controller, -1 if nobody is.
+        regent_seen: What that one says of itself if it is a Regent.
         refusal: Why nothing is known, or can be asked, though ZooKeeper answers; None: it can.
         is_serving: Whether resources are served here: others leave throttles alone.
     """
@@ -51,6 +53,7 @@ class Steering:
     def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
         self.active: ActiveController | None = None
         self.controller_id_seen = -1
+        self.regent_seen: ActiveRegent | None = None
         self.refusal: str | None = None
         self.is_serving = False
         self._config = config
@@ -73,7 +76,7 @@ class Steering:
             await self.forget(found)
             return
         self.refusal = None
-        self.controller_id_seen = found.controller_id
+        self.controller_id_seen, self.regent_seen = found.controller_id, found.regent
         active = self.active
         is_new = active is None or active.context.cluster is not cluster
         if active is None or active.context.cluster is not cluster:
@@ -113,6 +116,8 @@ class Steering:
         was_active = self.active is not None
         self.active, self.refusal = None, refusal
         self.controller_id_seen = -1
+        if refusal is not None:
+            self.regent_seen = None  # else it is what was last known
         self._connected_to, self._facts = {}, {}
         self._expected = ExpectedMoves()
         if was_active:

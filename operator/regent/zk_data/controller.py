@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
@@ -16,7 +17,19 @@ class _Controller(msgspec.Struct, rename="camel"):
     kraft_controller_epoch: Int32 = -1
 
 
+class _ServedResources(msgspec.Struct, rename="camel"):
+    lease: str | None
+    namespaces: tuple[str, ...] = ()
+    cluster_name: str | None = None
+    is_default: bool = False
+
+
+class _Regent(msgspec.Struct, rename="camel"):
+    custom_resources: _ServedResources | None = None
+
+
 _decode = json_decoder(_Controller)
+_decode_regent = json_decoder(_Regent)
 
 
 def decode_controller(data: bytes) -> int:
@@ -39,6 +52,30 @@ def decode_election_path(data: bytes) -> str | None:
         return None
 
 
+def decode_active_regent(data: bytes) -> ActiveRegent | None:
+    """The Regent that holds ``/controller``; None if the holder is none, or does not decode.
+
+    What it says of custom resources may be of a later version: then it does not say it.
+    """
+    try:
+        holder = _decode(paths.CONTROLLER, data)
+    except MalformedZNodeError:
+        return None
+    if holder.election_path is None:
+        return None
+    return ActiveRegent(holder.brokerid, _served_resources(data))
+
+
+def _served_resources(data: bytes) -> ServedResources | None:
+    try:
+        said = _decode_regent(paths.CONTROLLER, data).custom_resources
+    except MalformedZNodeError:
+        return None
+    if said is None:
+        return None
+    return ServedResources(said.lease, said.namespaces, said.cluster_name, said.is_default)
+
+
 def is_kraft_controller(data: bytes) -> bool:
     """Whether a KRaft controller has written ``/controller``, as it does in a migration (KIP-866).
 
@@ -51,7 +88,11 @@ def is_kraft_controller(data: bytes) -> bool:
 
 
 def encode_controller(
-    controller_id: int, timestamp_ms: int, *, election_path: str | None = None
+    controller_id: int,
+    timestamp_ms: int,
+    *,
+    election_path: str | None = None,
+    resources: ServedResources | None = None,
 ) -> bytes:
     """Version 2, as Kafka 3.4 and later write it; earlier brokers ignore what they do not know.
 
@@ -62,6 +103,7 @@ def encode_controller(
         timestamp_ms: When it was elected.
         election_path: A member of Regent's own, which brokers ignore: see
             :func:`decode_election_path`.
+        resources: Another one: see :func:`decode_active_regent`.
     """
     members: list[tuple[str, object]] = [
         ("version", 2),
@@ -71,6 +113,8 @@ def encode_controller(
     ]
     if election_path is not None:
         members.append(("electionPath", election_path))
+    if resources is not None:
+        members.append(("customResources", resources.report()))
     return json_object(members)
 
 

@@ -6,6 +6,7 @@ value or raises ``MalformedZNodeError`` with the path and the reason, never anyt
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable
 from typing import Annotated, Final, TypeVar
 
@@ -24,22 +25,43 @@ Epoch = Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX - 1)]
 BrokerId = NonNegativeInt32
 PartitionId = NonNegativeInt32
 
+_first_value_decoder: Final = json.JSONDecoder()
+
 DECODING_ERRORS: Final = (ValueError, RecursionError)
 """What msgspec raises for bytes that do not decode: its own errors and ``UnicodeDecodeError`` (both
 are ``ValueError``), and ``RecursionError`` for absurd nesting."""
 
 
 def json_decoder(of: type[T]) -> Callable[[str, bytes], T]:
-    """A function ``(path, data) -> value`` that decodes JSON into ``of`` and checks its types."""
+    """A function ``(path, data) -> value`` that decodes JSON into ``of`` and checks its types.
+
+    Kafka's decoder takes the first value of a node and ignores what is behind it, such as the NUL
+    that programs in C add. So must we: a partition whose state only brokers can read has no leader.
+    """
     decode = msgspec.json.Decoder(of).decode
 
     def decode_znode(path: str, data: bytes) -> T:
         try:
             return decode(data)
         except DECODING_ERRORS as error:
-            raise MalformedZNodeError(path, reason_of(error)) from error
+            try:
+                return decode(_first_value(data))
+            except DECODING_ERRORS:
+                raise MalformedZNodeError(path, reason_of(error)) from error
 
     return decode_znode
+
+
+def _first_value(data: bytes) -> bytes:
+    """The JSON value at the beginning of a node that has something else behind it.
+
+    Raises:
+        ValueError: There is none.
+        RecursionError: It is nested absurdly.
+    """
+    text = data.decode(errors="surrogateescape").lstrip(" \t\r\n")
+    _value, end = _first_value_decoder.raw_decode(text)
+    return text[:end].encode(errors="surrogateescape")
 
 
 def reason_of(error: Exception) -> str:

@@ -95,6 +95,7 @@ _decode_replicas: Final[Callable[[bytes | msgspec.Raw], Replicas]] = msgspec.jso
     Replicas
 ).decode
 _decode_state: Final = msgspec.json.Decoder(_PartitionState).decode
+_decode_odd_state: Final = json_decoder(_PartitionState)
 
 
 def decode_topic(topic: str, data: bytes, *, czxid: int = 0) -> TopicZNode:
@@ -179,8 +180,8 @@ def decode_partition_state(path: str, node: ZNode) -> LeaderAndIsr:
     """
     try:
         state = _decode_state(node.data)
-    except DECODING_ERRORS as error:
-        raise MalformedZNodeError(path, reason_of(error)) from error
+    except DECODING_ERRORS:
+        state = _decode_odd_state(path, node.data)
     isr = state.isr
     if len(isr) > 1 and len(set(isr)) != len(isr):
         raise MalformedZNodeError(path, f"a broker is twice in the ISR {_short(str(list(isr)))}")

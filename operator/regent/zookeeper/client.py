@@ -54,7 +54,7 @@ from regent.zookeeper.reads import (
     read_one_by_one,
 )
 from regent.zookeeper.session import ZooKeeperSession
-from regent.zookeeper.writes import GuardedWrite, culprit_of, too_large
+from regent.zookeeper.writes import GuardedWrite, RefusalLog, culprit_of, too_large
 
 WATCHES_ONE_BY_ONE_MAX: Final = 32
 """Up to so many nodes, reading and watching each takes less than the round trips of the rest."""
@@ -90,6 +90,7 @@ class KazooZooKeeper:
         self._sensitive_acl = serialize_acl(
             access_control_list(session.settings, is_sensitive=True)
         )
+        self._refusals = RefusalLog()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._last_event: states.WatchedEvent | None = None
 
@@ -187,6 +188,7 @@ class KazooZooKeeper:
             chroot=self._chroot,
             acl=self._acl,
             sensitive_acl=self._sensitive_acl,
+            refusals=self._refusals,
         )
         return await write.results()
 

@@ -12,12 +12,14 @@
 - A host that cannot be resolved is reported as any server that is not reached. kazoo only logs it,
   and its thread ends at a name that DNS cannot have. It logs every attempt, several each second;
   the same is logged once in a while.
+- A client whose threads could not all be started leaves none of them behind.
 - What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
   drops events for which it has no one-shot watch.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
 ``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``,
-``_expand_client_hosts``, ``last_zxid``) is pinned down by the tests of this package.
+``_expand_client_hosts``, ``last_zxid``, the handler's ``_running``) is pinned down by the tests of
+this package.
 """
 
 from __future__ import annotations
@@ -127,6 +129,14 @@ class OneSessionClient(KazooClient):
             tls=settings.tls,
         )
 
+    def start_async(self) -> Any:
+        """See kazoo. After an error :meth:`dispose` finds a client that is stopped."""
+        try:
+            return super().start_async()
+        except BaseException:
+            self._stopped.set()  # there is no connection that could be asked to close the session
+            raise
+
     def _session_callback(self, state: str) -> None:
         before = self._state
         if state != before and state not in _CONNECTED_STATES:
@@ -180,6 +190,15 @@ class _Handler(SequentialThreadingHandler):
         self._incoming = incoming
         self._connect_timeout_s = connect_timeout_s
         self._tls = tls
+
+    def start(self) -> None:
+        """Start all of its threads, or none. kazoo stops only a handler that has all of them."""
+        try:
+            super().start()  # type: ignore[misc]
+        except BaseException:
+            self._running = True
+            self.stop()
+            raise
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
         try:

@@ -25,12 +25,14 @@ from kazoo.protocol.states import WatchedEvent
 from kazoo.recipe.lock import Lock
 from kazoo.retry import KazooRetry
 
+from regent.runtime.blocking_call import call_blocking
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState, ZkError
 from regent.zookeeper.answering import post
 from regent.zookeeper.errors import code_of, unexpected
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.session import ZooKeeperSession
+from regent.zookeeper.vital_thread import VitalThread, defect_of
 
 logger = logging.getLogger(__name__)
 
@@ -75,6 +77,7 @@ class LeaderElection:
         self._is_started = False
         self._is_leader = False
         self._fence_timer: asyncio.TimerHandle | None = None
+        self._next_attempt: asyncio.TimerHandle | None = None
         self.problem: str | None = None
         self._logged_problem: str | None = None
 
@@ -82,6 +85,12 @@ class LeaderElection:
     def is_leader(self) -> bool:
         """Whether this replica's term lasts, as far as it can know."""
         return self._is_leader and not self._session.is_fenced()
+
+    def defect(self) -> str | None:
+        """Why this replica will not take part under this session any more, or None. May be called
+        in any thread."""
+        candidacy = self._candidacy
+        return None if candidacy is None else candidacy.defect()
 
     def start(self) -> None:
         """Contend under the current session and every later one."""
@@ -101,9 +110,10 @@ class LeaderElection:
         if self._is_started:
             self._is_started = False
             self._session.unsubscribe(self._session_changed)
+        self._attempt_no_more()
         self._end_term()
         if self._candidacy is not None:
-            await asyncio.to_thread(self._candidacy.withdraw, _CLOSE_TIMEOUT_S)
+            await call_blocking(self._candidacy.withdraw, _CLOSE_TIMEOUT_S)
             self._candidacy = None
 
     async def __aenter__(self) -> LeaderElection:
@@ -118,13 +128,29 @@ class LeaderElection:
             case SessionState.CONNECTED:
                 self._contend()
             case SessionState.EXPIRED:
+                self._attempt_no_more()
                 self._candidacy = None  # its thread finds the session gone
                 self._end_term()
             case SessionState.SUSPENDED | SessionState.RECONNECTED:
                 pass  # the fence decides how long a term outlives its connection
 
     def _contend(self) -> None:
-        self._candidacy = _Candidacy(
+        """Queue up under the current session: now, or as soon as there is a thread for it."""
+        self._attempt_no_more()
+        try:
+            self._candidacy = self._started_candidacy()
+        except Exception as error:  # noqa: BLE001 - said, and tried again
+            self._fail(f"it cannot begin: {error!r}", error)
+            loop = asyncio.get_running_loop()
+            self._next_attempt = loop.call_later(_RETRY_PAUSE_S, self._contend)
+
+    def _attempt_no_more(self) -> None:
+        if self._next_attempt is not None:
+            self._next_attempt.cancel()
+            self._next_attempt = None
+
+    def _started_candidacy(self) -> _Candidacy:
+        candidacy = _Candidacy(
             self._session.generation(),
             path=self._path,
             identifier=self._identifier,
@@ -133,23 +159,29 @@ class LeaderElection:
             on_queued=self._queued,
             on_failed=self._failed,
         )
-        self._candidacy.start()
+        candidacy.start()
+        return candidacy
 
     def _queued(self, candidacy: _Candidacy) -> None:
         if candidacy is self._candidacy:
             self.problem = None
 
-    def _failed(self, candidacy: _Candidacy, error: KazooException) -> None:
-        """Keep the reason until there is a place in the queue. The same one is logged once."""
-        if candidacy is not self._candidacy:
-            return
+    def _failed(self, candidacy: _Candidacy, error: Exception) -> None:
+        if candidacy is self._candidacy:
+            self._fail(self._explained(error), error)
+
+    def _explained(self, error: Exception) -> str:
+        if not isinstance(error, KazooException):
+            return repr(error)
         refusal = unexpected(code_of(error), self._path)
         remedy = refusal.remedy
         if refusal.code == ZkError.NO_AUTH.value:
             remedy = "Regent's ZooKeeper user needs all rights there, and that to create it"
-        self.problem = f"the election among the replicas fails: {refusal}"
-        if remedy is not None:
-            self.problem += f"; {remedy}"
+        return str(refusal) if remedy is None else f"{refusal}; {remedy}"
+
+    def _fail(self, why: str, error: Exception) -> None:
+        """Keep the reason until there is a place in the queue. The same one is logged once."""
+        self.problem = f"the election among the replicas fails: {why}"
         if self.problem != self._logged_problem:
             logger.error(
                 "The election among the replicas failed; trying again",
@@ -223,7 +255,7 @@ class _Candidacy:
         on_acquired: Callable[[_Candidacy], None],
         on_released: Callable[[_Candidacy], None],
         on_queued: Callable[[_Candidacy], None],
-        on_failed: Callable[[_Candidacy, KazooException], None],
+        on_failed: Callable[[_Candidacy, Exception], None],
     ) -> None:
         self._client = generation.client
         self._path = path
@@ -237,10 +269,14 @@ class _Candidacy:
         self._is_withdrawn = False
         self._must_requeue = False
         self._lock: Lock | None = None
-        self._thread = threading.Thread(target=self._run, name="leader-election", daemon=True)
+        self._thread = VitalThread(target=self._run, name="leader-election", daemon=True)
 
     def start(self) -> None:
         self._thread.start()
+
+    def defect(self) -> str | None:
+        """What has ended its thread, if that was an error. May be called in any thread."""
+        return defect_of(self._thread)
 
     @property
     def is_leaving(self) -> bool:
@@ -276,7 +312,7 @@ class _Candidacy:
                     return
                 except SessionExpiredError:  # or the client is closed
                     return
-                except KazooException as error:
+                except Exception as error:  # noqa: BLE001 - without this thread it never leads again
                     post(self._loop, self._on_failed, self, error)
                     self._wake.wait(_RETRY_PAUSE_S)
         finally:

@@ -31,11 +31,13 @@ from regent.model.errors import (
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
+from regent.runtime.blocking_call import call_blocking
 from regent.zk_data.operations import SessionState
 from regent.zookeeper.establishing import ensure_chroot, find_bulk_reads
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.settings import ZooKeeperSettings
 from regent.zookeeper.tls import tls_context
+from regent.zookeeper.vital_thread import VitalThread, defect_of
 
 logger = logging.getLogger(__name__)
 
@@ -61,8 +63,9 @@ class ZooKeeperSession:
         self._establishing: asyncio.Task[None] | None = None
         self._establishing_of: Generation | None = None
         self._closing = threading.Event()
-        self._supervisor: threading.Thread | None = None
+        self._supervisor: VitalThread | None = None
         self._supervised: Generation | None = None
+        self._logged_failure: str | None = None
 
     # Any thread.
 
@@ -87,6 +90,10 @@ class ZooKeeperSession:
         """Why there is no connection, as far as is known; None while there is one."""
         supervised = self._supervised
         return None if supervised is None else supervised.problem
+
+    def defect(self) -> str | None:
+        """Why there will be no further session in this process, or None."""
+        return defect_of(self._supervisor)
 
     def is_fenced(self, now: float | None = None) -> bool:
         """Whether the session must not be trusted (any more).
@@ -143,10 +150,11 @@ class ZooKeeperSession:
             tls_context(self._settings.tls)
         if self._supervisor is None:
             loop = asyncio.get_running_loop()
-            self._supervisor = threading.Thread(
+            supervisor = VitalThread(
                 target=self._supervise, args=(loop,), name="zookeeper-session", daemon=True
             )
-            self._supervisor.start()
+            supervisor.start()
+            self._supervisor = supervisor
         await self.wait_until_established(timeout_s=timeout_s)
 
     async def wait_until_established(self, *, timeout_s: float | None = None) -> None:
@@ -170,7 +178,7 @@ class ZooKeeperSession:
         if self._supervised is not None:
             self._supervised.interrupt()
         if self._supervisor is not None:
-            await asyncio.to_thread(self._supervisor.join)
+            await call_blocking(self._supervisor.join)
         if self._establishing is not None:
             self._establishing.cancel()
 
@@ -247,19 +255,48 @@ class ZooKeeperSession:
     # The supervisor's thread.
 
     def _supervise(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Keep a session alive, heartbeat by heartbeat; when it ends, start the next."""
+        """Keep a session alive; when it ends, start the next. Whatever fails, such as the start of
+        a thread of kazoo's, is an end like others."""
         pause_s = 0.0
         while not self._closing.wait(pause_s):
-            generation = Generation(self._settings, loop=loop, listener=self)
-            generation.problem = self.problem
-            self._supervised = generation
+            end_state: str | None = None
+            try:
+                end_state = self._live_through(loop)
+                self._logged_failure = None
+            except Exception as error:  # noqa: BLE001 - without this thread there is no further one
+                self._fail(error)
+            if end_state == KeeperState.EXPIRED_SESSION:
+                pause_s = 0.0
+            else:  # refused credentials and the like: they will be refused for some time
+                pause_s = min(pause_s * 2 or _RETRY_PAUSE_S_MIN, _RETRY_PAUSE_S_MAX)
+
+    def _live_through(self, loop: asyncio.AbstractEventLoop) -> str | None:
+        """Have a session, heartbeat by heartbeat, to its end. Returns kazoo's state for that."""
+        generation = Generation(self._settings, loop=loop, listener=self)
+        generation.problem = self.problem
+        self._supervised = generation
+        try:
             generation.client.start_async()
             while not self._closing.is_set() and not generation.wait_until_over(
                 generation.heartbeat_interval_s
             ):
                 generation.heartbeat()
-            generation.client.dispose()
-            if generation.end_state == KeeperState.EXPIRED_SESSION:
-                pause_s = 0.0
-            else:  # refused credentials and the like: they will be refused for some time
-                pause_s = min(pause_s * 2 or _RETRY_PAUSE_S_MIN, _RETRY_PAUSE_S_MAX)
+        finally:
+            try:
+                generation.client.dispose()
+            finally:
+                generation.ended(KeeperState.CLOSED)  # unless its end is known
+        return generation.end_state
+
+    def _fail(self, error: Exception) -> None:
+        """Keep the reason until there is a connection. The same one is logged once."""
+        problem = f"a session cannot be begun or kept, trying again: {error!r}"
+        if self._supervised is not None:
+            self._supervised.problem = problem
+        if problem != self._logged_failure:
+            self._logged_failure = problem
+            logger.error(
+                "The ZooKeeper session failed; trying again",
+                extra={"error": repr(error)},
+                exc_info=error,
+            )

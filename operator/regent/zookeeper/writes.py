@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from regent.model.entry_budget import EntryBudget
 from regent.model.errors import ControllerMovedError
 from regent.zk_data.operations import (
     Check,
@@ -43,6 +45,36 @@ _REFUSAL_MESSAGES: Final = {
 }
 
 
+class RefusalLog:
+    """Not every caller looks at every result, and somebody has to give Regent the rights, or more
+    room. As brokers ask for the same again and again, a few entries a minute are written.
+
+    Args:
+        clock: Monotonic seconds.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._budgets = {refusal: EntryBudget() for refusal in _REFUSAL_MESSAGES}
+
+    def note(self, operations: Sequence[Operation], results: Sequence[WriteResult]) -> None:
+        """Log what of a write was refused."""
+        for refusal, message in _REFUSAL_MESSAGES.items():
+            refused = [
+                operation.path
+                for operation, result in zip(operations, results, strict=True)
+                if result is refusal
+            ]
+            if refused:
+                self._budgets[refusal].log(
+                    logger.error,
+                    message,
+                    now=self._clock(),
+                    count=len(refused),
+                    paths=refused[:PATHS_LOGGED_MAX],
+                )
+
+
 class GuardedWrite:
     """One call of ``ZooKeeperPort.write``.
 
@@ -54,6 +86,7 @@ class GuardedWrite:
         chroot: Put before every path.
         acl: Serialized, for created nodes.
         sensitive_acl: The same for those that only brokers may read.
+        refusals: Where what a server refuses is logged.
 
     An operation that no request can carry is not sent; its result is ``TOO_LARGE``.
     """
@@ -68,6 +101,7 @@ class GuardedWrite:
         chroot: str,
         acl: bytes,
         sensitive_acl: bytes,
+        refusals: RefusalLog,
     ) -> None:
         self._generation = generation
         self._operations = operations
@@ -76,28 +110,16 @@ class GuardedWrite:
         self._chroot = chroot
         self._acl = acl
         self._sensitive_acl = sensitive_acl
+        self._refusals = refusals
         self._results: list[WriteResult | None] = [None] * len(operations)
 
     async def results(self) -> list[WriteResult]:
         """Carry everything out; see ``ZooKeeperPort.write`` for what is raised."""
         await together([self._write_chunk(chunk) for chunk in self._chunks()])
+        results = [result for result in self._results if result is not None]
         if self._divides:  # else the caller tries again
-            self._log_refusals()
-        return [result for result in self._results if result is not None]
-
-    def _log_refusals(self) -> None:
-        """Not every caller looks at every result, and somebody has to give Regent the rights, or
-        more room."""
-        for refusal, message in _REFUSAL_MESSAGES.items():
-            refused = [
-                operation.path
-                for operation, result in zip(self._operations, self._results, strict=True)
-                if result is refusal
-            ]
-            if refused:
-                logger.error(
-                    message, extra={"count": len(refused), "paths": refused[:PATHS_LOGGED_MAX]}
-                )
+            self._refusals.note(self._operations, results)
+        return results
 
     async def _write_chunk(self, chunk: range) -> None:
         """Write some operations, given by their indices."""

@@ -11,7 +11,7 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, make_acl, make_digest_acl
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
+from tests.integration.controller.cluster import Cluster, controller_id_of
 from tests.integration.controller.reassigning import create_topic, wait_until_moved
 from tests.integration.controller.resources import Resources
 from tests.integration.controller.test_partition_reassignments import assign, reassignment
@@ -84,3 +84,19 @@ def test_requests_that_nobody_may_read_take_the_controller_from_nobody(
     owner.set_acls("/admin/reassign_partitions", [make_acl("world", "anyone", all=True)])
     wait_until_moved(cluster, {("closed-request", 0): [3, 2]})
     assert cluster.znodes.controller_epoch() == epoch
+
+
+def test_an_epoch_that_nobody_may_read_keeps_no_controller_that_cannot_lead(
+    cluster: Cluster, process: RegentProcess, owner: KazooClient
+) -> None:
+    """Brokers that may read it would take over. Here they are refused as well."""
+    own = controller_id_of(process)
+    with closed(owner, "/controller_epoch", ONLY_OWNER):
+        cluster.znodes.create_topic("closed-epoch", {0: [1, 2]})
+        cluster.wait(
+            lambda: str(cluster.znodes.controller()),
+            "Regent to let /controller go",
+            until=lambda controller_id: controller_id != str(own),
+        )
+    process.wait_until_active()
+    cluster.wait_for_leader("closed-epoch", 1)

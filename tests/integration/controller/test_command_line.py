@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from regent.model.active_regent import ServedResources
 from sandbox import ZooKeeper, wait_until
 from sandbox.ports import LOOPBACK
 from sandbox.process import Outcome
@@ -81,7 +82,12 @@ def test_status_shows_a_brokers_own_controller(cluster: Cluster) -> None:
     before = cluster.znodes.dump()
     report = status_of(cluster.kafka.zookeeper)
     epoch = cluster.znodes.controller_epoch()
-    assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "broker"}
+    assert report["controller"] == {
+        "id": controller_id,
+        "epoch": epoch,
+        "kind": "broker",
+        "customResources": None,
+    }
     assert report["regent"] is None
     assert "no Regent answers" in report["regentProblem"]
     assert len(report["clusterId"]) == 22
@@ -123,7 +129,12 @@ def test_status_shows_that_there_is_no_controller(zookeeper: ZooKeeper) -> None:
         )
         create("/none/brokers/topics/broken", b"{")
         report = status_of(connect_string, exit_code=4)
-        assert report["controller"] == {"id": None, "epoch": 7, "kind": "none"}
+        assert report["controller"] == {
+            "id": None,
+            "epoch": 7,
+            "kind": "none",
+            "customResources": None,
+        }
         assert report["brokers"] == []
         partitions = report["partitions"]
         assert (partitions["total"], partitions["offline"], partitions["new"]) == (2, 1, 1)
@@ -141,6 +152,21 @@ def test_status_of_a_chroot_that_does_not_exist_says_so_and_does_not_create_it(
     assert "there is no /mistyped in ZooKeeper" in outcome.stderr
     with Znodes(zookeeper.connect_string) as znodes:
         assert znodes.get("/mistyped") is None
+
+
+def test_release_goes_on_where_the_brokers_to_be_restarted_are_not_known(
+    zookeeper: ZooKeeper, tmp_path: Path
+) -> None:
+    """The cluster may be gone already. Whoever uninstalls Regent still has to get rid of it."""
+    outcome = run_regent(
+        *("release", "--all", "--zookeeper", f"{zookeeper.connect_string}/gone"),
+        KUBECONFIG=str(tmp_path / "none"),
+    )
+    note, error = outcome.stderr.splitlines()
+    assert note.startswith(
+        "Note: not known which brokers are to be restarted first: there is no /gone in ZooKeeper"
+    )
+    assert error.startswith("Error: no service account and no usable kubeconfig")
 
 
 @pytest.mark.parametrize(
@@ -226,7 +252,12 @@ def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
         until=lambda found: found == ["1", "2", "3"],
     )
     report = status_of(cluster.kafka.zookeeper, process)
-    assert report["controller"] == {"id": controller_id, "epoch": epoch, "kind": "regent"}
+    assert report["controller"] == {
+        "id": controller_id,
+        "epoch": epoch,
+        "kind": "regent",
+        "customResources": ServedResources(lease=None).report(),
+    }
     assert report["regent"]["isActive"]
     assert report["regent"]["controllerEpoch"] == epoch
     assert sorted(report["regent"]["channelQueueSizes"]) == ["1", "2", "3"]
@@ -235,6 +266,7 @@ def test_status_shows_regent(cluster: Cluster, process: RegentProcess) -> None:
         *("--url", f"http://{LOOPBACK}:{process.port}"),
     ).stdout
     assert f"Regent ({controller_id}), epoch {epoch}" in text
+    assert "Resources   none: it runs without_kubernetes" in text
     assert f"Regent      {controller_id} (active)" in text
 
 

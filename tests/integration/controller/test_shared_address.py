@@ -57,7 +57,9 @@ def test_a_broker_deletes_nothing_that_another_one_with_its_address_was_to_delet
             _request(znodes, replicas)
             _wait_for(znodes, regent, replicas, under_way=under_way)
         tools.produce("orders", ["three"])
-        assert tools.consume("orders", count=3) == ["one", "two", "three"]
+        # without a group: the broker would make the topic of the groups' offsets, and would place
+        # some of its partitions on the copy, which leads them as far as any controller knows
+        assert tools.consume("orders", 3, partition=0) == ["one", "two", "three"]
         assert log.exists()
 
 

@@ -1,7 +1,10 @@
-"""Regent is stopped while ZooKeeper does not answer: it ends soon, and says what it left behind."""
+"""Regent is stopped while ZooKeeper does not answer: it ends soon, and says what it left behind.
+And it is stopped by the end of the terminal that it was started in."""
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -14,6 +17,7 @@ from tests.integration.controller.znodes import Znodes
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SESSION_TIMEOUT_MS = 60_000
+IGNORED = "Signal ignored: SIGTERM ends Regent"
 GRACE_S = 30.0
 """What Kubernetes gives a pod by default; the chart gives twice as much."""
 
@@ -47,6 +51,32 @@ def process(own_zookeeper: ZooKeeper) -> Iterator[RegentProcess]:
 
 def said(process: RegentProcess, message: str) -> list[dict[str, Any]]:
     return [entry for entry in process.log_entries() if entry["message"] == message]
+
+
+def test_the_end_of_its_terminal_is_an_orderly_end(process: RegentProcess) -> None:
+    os.kill(process.process.pid, signal.SIGHUP)
+    wait_until(
+        lambda: not process.process.is_running, timeout_s=GRACE_S, describe="Regent to have ended"
+    )
+    assert process.process.exit_code == 0
+    assert said(process, "Controller released")
+
+
+def test_signals_that_mean_nothing_end_nothing(process: RegentProcess) -> None:
+    ignored = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF")
+    for name in ignored * 2:
+        os.kill(process.process.pid, getattr(signal, name))
+    wait_until(
+        lambda: {entry["signal_name"] for entry in said(process, IGNORED)},
+        until=lambda names: names == set(ignored),
+        timeout_s=GRACE_S,
+        describe="the signals to be ignored",
+        watch=[process],
+    )
+    process.stop()
+    assert process.process.exit_code == 0
+    assert said(process, "Controller released")
+    assert len(said(process, IGNORED)) == len(ignored)
 
 
 def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_goes_on(

@@ -23,9 +23,11 @@ from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.settings import KubeSettings
 from regent.kube.side import KubernetesSide
 from regent.kube.waiting import cancel
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.crd import RESOURCES
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
+from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -209,14 +211,29 @@ def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
 
 
+@pytest.fixture
+async def proxy(
+    api: KubernetesApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[KubernetesProxy]:
+    """In front of the API server, and where clients of the test find one."""
+    async with KubernetesProxy(
+        KAFKA_TOPIC.kind, api.server, token=api.token, authority=api.ca_certificate
+    ) as between:
+        monkeypatch.setenv("KUBECONFIG", str(between.kubeconfig(tmp_path / "kubeconfig")))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        yield between
+
+
 def grant(
     api: KubernetesApi,
     namespace: str,
     *reading: str,
+    get: bool = True,
     patch: bool = True,
     patch_status: bool = True,
 ) -> None:
-    """The chart's Role for Regent's user, with these verbs for reading."""
+    """The chart's Role for Regent's user, with these verbs for reading lists."""
+    single = ["get"] if get else []
     patches = {True: ["patch"], False: []}
     kafka = {"apiGroups": ["kafka.regent.dev"]}
     plurals = [resource.kind.plural for resource in RESOURCES]
@@ -225,7 +242,7 @@ def grant(
         "kind": "Role",
         "metadata": {"name": "regent", "namespace": namespace},
         "rules": [
-            {**kafka, "resources": plurals, "verbs": [*reading, "get", *patches[patch]]},
+            {**kafka, "resources": plurals, "verbs": [*reading, *single, *patches[patch]]},
             *(
                 {**kafka, "resources": [f"{each}/status" for each in plurals], "verbs": verbs}
                 for verbs in [patches[patch_status]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -42,13 +43,22 @@ async def delete_definition(api: KubernetesApi) -> None:
     )
 
 
+def _is_being_deleted(body: dict[str, Any]) -> bool:
+    return "deletionTimestamp" in body["metadata"]
+
+
 async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
     api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
 ) -> None:
     async with running(controller, namespace, check_interval_s=0.5):
-        namespace.apply(topic("orders"), topic("explicit", deletionPolicy="Delete"))
+        namespace.apply(
+            topic("orders"),
+            topic("explicit", deletionPolicy="Delete"),
+            topic("kept", deletionPolicy="Protect"),
+        )
         created = await namespace.wait_condition("orders", "Ready", "True")
         await namespace.wait_condition("explicit", "Ready", "True")
+        await namespace.wait_condition("kept", "Ready", "True")
 
         await delete_definition(api)
         assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
@@ -59,6 +69,24 @@ async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
         body = await namespace.wait_condition("orders", "Ready", "True")
         assert body["status"]["topicId"] == created["status"]["topicId"]
         assert body["status"]["ownership"] == "Adopted"
+
+
+async def test_topics_stay_whose_resources_outlived_their_definition(
+    api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
+) -> None:
+    """Somebody took the definition's own finalizer off, as nobody took Regent's off: with another
+    definition its objects are there again, and are still being deleted."""
+    async with running(controller, namespace):
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+    api.kubectl("delete", "crd", CRD, "--wait=false")
+    await namespace.wait("orders", _is_being_deleted, describe="the deletion of the resource")
+    api.kubectl("patch", "crd", CRD, "--type=merge", "-p", '{"metadata":{"finalizers":[]}}')
+    install(api)
+    assert _is_being_deleted(namespace.get("orders"))
+    async with running(controller, namespace):
+        await namespace.wait_event("orders", "Normal", "TopicRetained")
+        assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
 
 
 async def test_without_the_right_to_know_it_a_deletion_is_what_it_seems(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from regent.model.active_regent import ServedResources
+from regent.resources.kafka_topic import FINALIZER
 from tests.integration.kube.conftest import Namespace, condition, supervised, topic
-from tests.support.live_controller import LiveController
+from tests.support.live_controller import CONTROLLER_ID, LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
@@ -53,3 +55,41 @@ async def test_the_first_term_of_another_replica_ends_the_observation(
             # Whoever observed may still speak for a moment; then it does not any more.
             namespace.patch("orders", partitions=4)
             await namespace.wait_condition("orders", "Ready", "True")
+
+
+async def test_what_a_controller_with_another_lease_serves_is_left_to_it_even_if_it_does_not_answer(
+    namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    """Nothing serves resources beside the one that leads, though it says that it serves these."""
+    served = ServedResources(f"{namespace.name}/leader", (namespace.name,))
+    observing = LiveController(cluster, controller_id=CONTROLLER_ID + 1, contends=False)
+    held = topic("orders", deletionPolicy="Retain")
+    held["metadata"]["finalizers"] = [FINALIZER]
+    with LiveController(cluster, resources=served) as leader:
+        async with supervised(observing, [namespace.name]):
+            namespace.apply(held)
+            body = await namespace.wait_condition("orders", "Ready", "Unknown", "NotAnswered")
+            named = f"Regent replica {CONTROLLER_ID} with the Lease {namespace.name}/leader"
+            assert named in condition(body, "Ready")["message"]
+
+            namespace.delete("orders")
+            body = await namespace.wait_condition("orders", "Ready", "Unknown", "NotAnswered")
+            assert body["metadata"]["finalizers"] == [FINALIZER]
+
+            leader.lose_term()
+            await namespace.wait_gone("orders")
+
+
+async def test_what_the_controller_does_not_serve_says_what_it_serves(
+    namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    served = ServedResources("kafka/leader", ("elsewhere",))
+    observing = LiveController(cluster, controller_id=CONTROLLER_ID + 1, contends=False)
+    with LiveController(cluster, resources=served):
+        async with supervised(observing, [namespace.name]):
+            namespace.apply(topic("orders"))
+            body = await namespace.wait_condition(
+                "orders", "Ready", "Unknown", "ControllerInactive"
+            )
+            message = condition(body, "Ready")["message"]
+            assert "serves only namespaces elsewhere" in message

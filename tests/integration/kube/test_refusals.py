@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from sandbox import wait_until_async
+from regent.kube.client import KubeClient
+from regent.kube.event_recorder import EventRecorder
+from regent.kube.object_cache import CachedObject, ObjectKey
+from regent.kube.waiting import cancel
+from regent.reconcile.plan import PlannedEvent
+from sandbox import KubernetesApi, wait_until_async
 from sandbox.errors import CommandError
 from tests.integration.kube.conftest import Namespace, condition, topic
 from tests.support.live_controller import LiveController
@@ -287,3 +294,27 @@ async def test_more_partitions_than_declared_stall(
     assert "set partitions to 6" in condition(body, "Stalled")["message"]
     namespace.patch("orders", partitions=6)
     await namespace.wait_condition("orders", "Ready", "True")
+
+
+@pytest.mark.usefixtures("kubeconfig")
+async def test_a_namespace_that_is_being_deleted_takes_no_events_and_nobody_is_warned(
+    api: KubernetesApi, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "regent.kube.event_recorder")
+    held = {"name": "going", "finalizers": ["example.test/held"]}
+    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": held}
+    api.kubectl("create", "-f", "-", stdin=json.dumps(document))
+    api.kubectl("delete", "namespace", "going", "--wait=false")
+    subject = CachedObject(ObjectKey("KafkaTopic", "going", "orders"), "u1", "1", {})
+    async with KubeClient(max_connections=1, request_timeout_s=60) as client:
+        recorder = EventRecorder(client, now=lambda: datetime.now(UTC), instance="pod-1")
+        sending = asyncio.create_task(recorder.run())
+        for number in range(3):
+            recorder.record(subject, PlannedEvent("Bad", f"broken {number}", is_warning=True))
+        await recorder.flush()
+        await cancel((sending,))
+    patch = '{"metadata":{"finalizers":null}}'
+    api.kubectl("patch", "namespace", "going", "--type=merge", "-p", patch)
+    (entry,) = caplog.records
+    assert entry.levelname == "INFO"
+    assert entry.message == "A namespace is being deleted and takes no Events any more"

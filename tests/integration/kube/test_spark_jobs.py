@@ -167,6 +167,26 @@ async def test_when_regent_dies_the_next_one_takes_the_plan_of_the_same_job(
     assert left["metadata"]["uid"] == job["metadata"]["uid"], "one plan, one job"
 
 
+async def test_when_a_job_had_answered_the_regent_that_died_another_one_is_made_at_once(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
+) -> None:
+    """Its successor finds it before the Spark Operator has seen its end."""
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    operator_of_spark.report(job, "RUNNING")
+    await cancel((running,))
+    async with regent() as successor:
+        going_on = started(successor, task)
+        credentials = operator_of_spark.mount(job, tmp_path)
+        fetched = await asyncio.to_thread(Exchange(successor.exchange.url, credentials).task)
+        assert fetched == list(task.goals.arguments()), "it is adopted"
+        operator_of_spark.report(job, "COMPLETED")
+        other = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
+        credentials = operator_of_spark.mount(other, tmp_path)
+        assert await asyncio.to_thread(drive, successor.exchange.url, credentials) == 0
+        assert isinstance(await going_on, PlannedChanges)
+
+
 async def test_a_job_that_was_left_half_made_is_replaced(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
 ) -> None:
@@ -196,6 +216,28 @@ async def test_a_job_of_another_task_makes_room(
     await cancel((running,))
     await runner.give_up(other.spark.owner)
     assert operator_of_spark.jobs() == []
+
+
+async def test_a_copy_of_a_job_is_left_alone_and_a_job_without_its_label_is_adopted(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
+) -> None:
+    running = started(runner, task)
+    job = await operator_of_spark.wait_for_job()
+    await cancel((running,))
+    metadata = job["metadata"]
+    kept = ("namespace", "labels", "annotations", "ownerReferences")
+    copied = {"name": "copied", **{name: metadata[name] for name in kept}}
+    kubectl = operator_of_spark.namespace.kubectl
+    kubectl("create", "-f", "-", stdin=json.dumps({**job, "metadata": copied}))
+    kubectl("label", "sparkapplication", metadata["name"], "kafka.regent.dev/reassignment-uid-")
+    running = started(runner, task)
+    credentials = operator_of_spark.mount(job, tmp_path)
+    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
+    assert isinstance(await running, PlannedChanges)
+    assert task.spark is not None
+    await runner.give_up(task.spark.owner)
+    names = {each["metadata"]["name"] for each in operator_of_spark.jobs()}
+    assert names == {metadata["name"], "copied"}
 
 
 async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_again(

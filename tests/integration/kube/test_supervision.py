@@ -83,27 +83,27 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
 
 @pytest.mark.usefixtures("limited")
 @pytest.mark.parametrize(
-    ("patch", "patch_status", "missing"),
+    ("kept", "missing"),
     [
-        (False, True, "patch kafkatopics.kafka.regent.dev"),
-        (True, False, "patch kafkatopics.kafka.regent.dev/status"),
+        ({"get": False}, "get kafkatopics.kafka.regent.dev"),
+        ({"patch": False}, "patch kafkatopics.kafka.regent.dev"),
+        ({"patch_status": False}, "patch kafkatopics.kafka.regent.dev/status"),
     ],
 )
-async def test_a_right_to_write_that_is_taken_away_is_named(
+async def test_a_right_beside_list_and_watch_that_is_taken_away_is_named(
     api: KubernetesApi,
     namespace: Namespace,
     cluster: SimulatedCluster,
-    patch: bool,
-    patch_status: bool,
+    kept: dict[str, bool],
     missing: str,
 ) -> None:
-    """Statuses are out of date then, and cannot say so."""
+    """Statuses are out of date then, and cannot say so, or a restored backup is not noticed."""
     grant(api, namespace.name, "list", "watch")
     namespace.apply(topic("orders"))
     async with supervised(LiveController(cluster), [namespace.name]) as health:
         await namespace.wait_condition("orders", "Ready", "True")
         assert health.remark() is None
-        grant(api, namespace.name, "list", "watch", patch=patch, patch_status=patch_status)
+        grant(api, namespace.name, "list", "watch", **kept)
         namespace.apply(topic("payments"))
         await wait_for(lambda: health.remark() is not None, describe="a remark")
         assert f"missing right: {missing} in namespace {namespace.name};" in (health.remark() or "")

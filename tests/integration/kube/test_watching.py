@@ -4,30 +4,15 @@ more lists than are needed."""
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from regent.kube.client import KubeClient
-from regent.reconcile.topics.kind import KAFKA_TOPIC
-from sandbox import KubernetesApi
 from tests.integration.kube.conftest import Namespace, topic
 from tests.support.kind_watch import WatchedTopics
 from tests.support.kubernetes_proxy import KubernetesProxy
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def proxy(
-    api: KubernetesApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[KubernetesProxy]:
-    async with KubernetesProxy(
-        KAFKA_TOPIC.kind, api.server, token=api.token, authority=api.ca_certificate
-    ) as between:
-        monkeypatch.setenv("KUBECONFIG", str(between.kubeconfig(tmp_path / "kubeconfig")))
-        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-        yield between
 
 
 @pytest.fixture

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
+import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -18,21 +19,32 @@ from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
 from regent.planning.results import HistoryUnusable, PlannedChanges, PlanResult, read_answer
 from regent.servers.plan_exchange import PlanExchange
+from regent_rebalance.errors import HistoryError
 from regent_rebalance.files import save_snapshot
+from regent_rebalance.history_job import loads_document, loads_for_plan
+from regent_rebalance.history_layout import DAY_MS
+from regent_rebalance.history_wanted import Wanted
 from regent_rebalance.json_files import decode_plan
 from regent_rebalance.samples import PartitionSample
 from regent_rebalance.workspace import Workspace
 from sandbox.process import Outcome, run_guarded
 from tests.integration.planner.sampled import at, partition
+from tests.integration.planner.short_jvm import SHORT_JVM
 from tests.unit.planner.clusters import cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 ROOT = Path(__file__).parents[3]
+ENVIRONMENT = {
+    "PYTHONPATH": str(ROOT / "spark_tasks"),
+    "PYSPARK_PYTHON": sys.executable,
+    "JAVA_TOOL_OPTIONS": SHORT_JVM,
+}
+OPTIONS = ("--goal=RackAwareGoal", "--goal=NetworkInboundUsageDistributionGoal")
 
 
-@pytest.fixture
-def workspace(tmp_path: Path) -> Path:
+@pytest.fixture(scope="module")
+def workspace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Of two topics with two partitions each, one partition receives everything by and by."""
 
     def moment(minute: int, number: int) -> PartitionSample:
@@ -41,16 +53,16 @@ def workspace(tmp_path: Path) -> Path:
         size = 1_000_000 + written
         return partition(size, 100 + written // 1000, topic=topic, number=index, replicas=(1, 2))
 
-    folder = tmp_path / "history"
+    folder = tmp_path_factory.mktemp("history")
     for minute in range(6):
         rows = [moment(minute, number) for number in range(4)]
         Workspace(str(folder)).append(at(minute, *rows))
     return folder
 
 
-@pytest.fixture
-def snapshot(tmp_path: Path) -> Path:
-    file = tmp_path / "snapshot.json"
+@pytest.fixture(scope="module")
+def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    file = tmp_path_factory.mktemp("taken") / "snapshot.json"
     save_snapshot(cluster(["a", "b", "c"], [[1, 2]] * 4, sizes=[1_000_000] * 4), file)
     return file
 
@@ -58,13 +70,20 @@ def snapshot(tmp_path: Path) -> Path:
 def regent_plan(*arguments: object) -> Outcome:
     return run_guarded(
         [sys.executable, "-m", "regent_rebalance", *map(str, arguments)],
-        environment={"PYTHONPATH": str(ROOT / "spark_tasks"), "PYSPARK_PYTHON": sys.executable},
+        environment=ENVIRONMENT,
         timeout_s=600,
     )
 
 
-def test_loads_of_brokers_are_shown(workspace: Path) -> None:
-    shown = json.loads(regent_plan("loads", workspace, "--json").stdout)
+@pytest.fixture(scope="module")
+def by_hand(workspace: Path, snapshot: Path) -> Outcome:
+    """What ``regent plan`` makes from the history. Each of these runs starts a JVM."""
+    return regent_plan(snapshot, *OPTIONS, "--history", workspace, "--json")
+
+
+def test_loads_of_brokers_are_known(spark: Any, workspace: Path) -> None:
+    wanted = Wanted(str(workspace), window=7 * DAY_MS, percentile=95, cluster=None)
+    shown = loads_document(spark, wanted)
     assert (shown["cluster"], shown["moments"], shown["missingMoments"]) == ("c1", 6, 0)
     assert not any(shown["bad"].values())
     assert shown["intervals"]["grown"] == 5
@@ -73,33 +92,32 @@ def test_loads_of_brokers_are_shown(workspace: Path) -> None:
     assert (one["leader_in_percentile"], two["follower_in_percentile"]) == (100_000, 100_000)
     assert (one["out_peak"], one["out_unknown"]) == (None, 4)
     assert [row["in_peak"] for row in shown["partitions"]] == [100_000, 0, 0, 0]
+
+
+def test_loads_of_brokers_are_shown(workspace: Path) -> None:
     text = regent_plan("loads", workspace).stdout
     assert "bad        nothing" in text
     assert "unknown" in text
 
 
-def test_a_plan_is_made_from_the_loads(workspace: Path, snapshot: Path) -> None:
-    goals = ["--goal", "RackAwareGoal", "--goal", "NetworkInboundUsageDistributionGoal"]
-    refused = regent_plan(snapshot, *goals)
+def test_a_plan_is_made_from_the_loads(snapshot: Path, by_hand: Outcome) -> None:
+    refused = regent_plan(snapshot, *OPTIONS)
     assert refused.exit_code == 1
     assert "the snapshot has no rate of any partition" in refused.stderr
-    made = regent_plan(snapshot, *goals, "--history", workspace, "--json")
-    assert made.exit_code in (0, 4), made
-    assert "loads are of 6 moments from 2026-11-22T12:00:00" in made.stderr
-    assert "the history has no rate of bytes out of 4 of 4 partitions" in made.stderr
+    assert by_hand.exit_code in (0, 4), by_hand
+    assert "loads are of 6 moments from 2026-11-22T12:00:00" in by_hand.stderr
+    assert "the history has no rate of bytes out of 4 of 4 partitions" in by_hand.stderr
     network = [
         s
-        for s in decode_plan(made.stdout.encode(), source="-").summary.before
+        for s in decode_plan(by_hand.stdout.encode(), source="-").summary.before
         if s.name == "network in"
     ]
     assert [spread.most for spread in network] == [100_000]
 
 
 def test_the_driver_plans_from_the_same_loads(
-    workspace: Path, snapshot: Path, tmp_path: Path
+    workspace: Path, snapshot: Path, by_hand: Outcome, tmp_path: Path
 ) -> None:
-    options = ["--goal=RackAwareGoal", "--goal=NetworkInboundUsageDistributionGoal"]
-    by_hand = regent_plan(snapshot, *options, "--history", workspace, "--json")
     plan = tmp_path / "plan.json"
     done = run_guarded(
         [
@@ -107,9 +125,9 @@ def test_the_driver_plans_from_the_same_loads(
             *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
             ROOT / "spark_tasks" / "plan_on_spark.py",
             *("--snapshot", snapshot.as_uri(), "--plan", plan.as_uri()),
-            *("--history", workspace.as_uri(), "--", *options),
+            *("--history", workspace.as_uri(), "--", *OPTIONS),
         ],
-        environment={"PYTHONPATH": str(ROOT / "spark_tasks"), "PYSPARK_PYTHON": sys.executable},
+        environment=ENVIRONMENT,
         timeout_s=600,
     )
     assert done.exit_code == by_hand.exit_code, done.stderr
@@ -121,10 +139,11 @@ def test_the_driver_plans_from_the_same_loads(
 def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
     workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
-    for file in workspace.glob("cluster=c1/partitions/*/*.parquet"):
+    torn = shutil.copytree(workspace, tmp_path / "history")
+    for file in torn.glob("cluster=c1/partitions/*/*.parquet"):
         file.write_bytes(file.read_bytes()[:50])
     plan = tmp_path / "plan.json"
-    made = regent_plan(snapshot, "--history", workspace, "-o", plan)
+    made = regent_plan(snapshot, "--history", torn, "-o", plan)
     assert made.exit_code == 7
     assert "6 files are unreadable: loads need two at least" in made.stderr
     assert not plan.exists()
@@ -133,9 +152,9 @@ def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
 GOALS = PlannerGoals(names=("RackAwareGoal", "NetworkInboundUsageDistributionGoal"))
 
 
-def history_of(place: str, *, max_age_s: int = 999_999_999, cluster: str = "c1") -> PlannerHistory:
+def history_of(place: str, *, cluster: str = "c1") -> PlannerHistory:
     return PlannerHistory(
-        place=place, window_s=7 * 86_400, percentile=95, max_age_s=max_age_s, cluster=cluster
+        place=place, window_s=7 * 86_400, percentile=95, max_age_s=999_999_999, cluster=cluster
     )
 
 
@@ -170,10 +189,7 @@ async def by_job(snapshot: bytes, history: PlannerHistory, folder: Path) -> Plan
                     *("--exchange", exchange.url, "--credentials", folder),
                     *history.arguments(),
                 ],
-                environment={
-                    "PYTHONPATH": str(ROOT / "spark_tasks"),
-                    "PYSPARK_PYTHON": sys.executable,
-                },
+                environment=ENVIRONMENT,
                 timeout_s=600,
             )
             answer = offer.answer
@@ -193,13 +209,15 @@ async def test_the_child_process_and_a_job_plan_from_the_same_loads(
     assert await by_job(content, history_of(workspace.as_uri()), tmp_path) == child
 
 
-async def test_an_old_history_and_that_of_another_cluster_are_not_planned_from(
+def test_an_old_history_is_not_planned_from(spark: Any, workspace: Path) -> None:
+    wanted = Wanted(str(workspace), 7 * DAY_MS, percentile=95, cluster=None, max_age=60_000)
+    with pytest.raises(HistoryError, match=r"the newest sample .* 2026-11-22T12:05:00"):
+        loads_for_plan(spark, wanted)
+
+
+async def test_a_history_of_another_cluster_is_not_planned_from(
     workspace: Path, content: bytes, tmp_path: Path
 ) -> None:
-    old = await by_child(content, history_of(str(workspace), max_age_s=60))
-    assert isinstance(old, HistoryUnusable), old
-    assert "the newest sample" in old.problem
-    assert "2026-11-22T12:05:00" in old.problem
     other = await by_job(content, history_of(workspace.as_uri(), cluster="c2"), tmp_path)
     assert isinstance(other, HistoryUnusable), other
     assert "has no cluster c2, but c1" in other.problem

@@ -10,6 +10,7 @@ import pytest
 from regent_rebalance.candidates import best_of, make_answer
 from regent_rebalance.files import load_snapshot, save_snapshot
 from sandbox.process import Outcome, run_guarded
+from tests.integration.planner.short_jvm import SHORT_JVM
 from tests.unit.planner.clusters import cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -21,7 +22,7 @@ def spark_submit(*arguments: str) -> Outcome:
     return run_guarded(
         [
             Path(sys.executable).with_name("spark-submit"),
-            *("--master", "local[2]", "--driver-java-options", "-XX:TieredStopAtLevel=1"),
+            *("--master", "local[2]", "--driver-java-options", SHORT_JVM),
             ROOT / "spark_tasks" / "plan_on_spark.py",
             *arguments,
         ],

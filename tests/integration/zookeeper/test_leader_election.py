@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import threading
 from collections.abc import AsyncIterator
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.recipe.lock import Lock
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
 from regent.zk_data.operations import Delete, SessionState
@@ -23,6 +25,7 @@ from tests.integration.zookeeper.harness import (
     settings_for,
     until,
 )
+from tests.support.thread_shortage import thread_shortage
 
 pytestmark = pytest.mark.integration
 
@@ -230,3 +233,80 @@ async def until_queued(asking: Replica, count: int) -> None:
             if len(await contenders(asking.client.port, PATH)) == count:
                 return
             await asyncio.sleep(0.01)
+
+
+async def test_a_candidacy_that_no_thread_can_be_started_for_is_tried_again(
+    shared_server: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_for(shared_server.connect_string + "/shortage")
+    async with connected(settings) as client:
+        alone = Replica(client, "pod-0")
+        with thread_shortage() as refused:
+            alone.election.start()
+            assert "can't start new thread" in (alone.election.problem or "")
+            await until(lambda: refused.count("leader-election") > 1)
+        await until(lambda: alone.leads)
+        assert alone.election.problem is None
+        await alone.election.close()
+    assert alone.terms == ["elected", "lost"]
+    assert len([r for r in caplog.records if r.message.startswith("The election among the")]) == 1
+
+
+async def test_a_candidacy_under_a_later_session_is_tried_again_too(
+    shared_server: ZooKeeper,
+) -> None:
+    async with replica(shared_server, "pod-0", chroot="/shortage-later") as alone:
+        await until(lambda: alone.leads)
+        identity = alone.client.session.generation().client.client_id
+        await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+        with thread_shortage(started_by=threading.current_thread().name) as refused:
+            await until(lambda: "leader-election" in refused)
+            assert "can't start new thread" in (alone.election.problem or "")
+            assert not alone.leads
+        await until(lambda: alone.leads)
+
+
+async def test_a_replica_that_leaves_before_it_got_a_thread_contends_no_more(
+    shared_server: ZooKeeper,
+) -> None:
+    async with connected(settings_for(shared_server.connect_string + "/left")) as client:
+        alone = Replica(client, "pod-0")
+        with thread_shortage():
+            alone.election.start()
+            await alone.election.close()
+        assert alone.election._next_attempt is None
+        assert await contenders(client.port, PATH) == []
+
+
+async def test_an_error_that_nobody_expects_does_not_end_the_candidacy(
+    shared_server: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acquire, failures = Lock.acquire, [MemoryError()]
+
+    def fail_once(lock: Lock) -> bool:
+        if failures:
+            raise failures.pop()
+        return bool(acquire(lock))
+
+    monkeypatch.setattr(Lock, "acquire", fail_once)
+    async with replica(shared_server, "pod-0", chroot="/memory") as alone:
+        await until(lambda: "MemoryError" in (alone.election.problem or ""))
+        await until(lambda: alone.leads)
+        assert alone.election.problem is None
+        assert alone.election.defect() is None
+
+
+async def test_a_replica_leaves_in_order_where_no_thread_can_be_started(
+    shared_server: ZooKeeper,
+) -> None:
+    """Nobody may have to wait for the end of its session."""
+    async with (
+        connected(settings_for(shared_server.connect_string + "/leaving")) as other,
+        replica(shared_server, "pod-0", chroot="/leaving") as leaving,
+    ):
+        await until(lambda: leaving.leads)
+        with thread_shortage():
+            await leaving.election.close()
+            assert await contenders(other.port, PATH) == []
+            await leaving.client.session.close()
+        assert leaving.terms == ["elected", "lost"]

@@ -261,6 +261,6 @@ async def test_status_shows_everything_but_the_znodes_that_are_closed_to_it(
     assert report["problems"] == [
         f"{path}: ZooKeeper answered NOAUTH: the right to read it is missing" for path in closed
     ]
-    assert report["controller"] == {"id": 1, "epoch": 7, "kind": "broker"}
+    assert report["controller"] == {"id": 1, "epoch": 7, "kind": "broker", "customResources": None}
     partitions = report["partitions"]
     assert (partitions["total"], partitions["online"], partitions["unknown"]) == (2, 1, 1)

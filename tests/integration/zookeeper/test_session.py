@@ -20,7 +20,9 @@ from regent.zk_data.operations import Check, Create, SessionState, SetData, Writ
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
+from tests.contract.zookeeper_worlds import end_session
 from tests.integration.zookeeper.harness import DEADLINE_S, Proxy, connected, settings_for, until
+from tests.support.thread_shortage import thread_shortage
 
 pytestmark = pytest.mark.integration
 
@@ -401,3 +403,23 @@ async def test_an_ensemble_loses_a_server() -> None:
             assert SUSPENDED in client.states
             assert EXPIRED not in client.states
             assert await client.port.exists(["/e"]) == [True]
+
+
+async def test_a_session_that_no_thread_can_be_started_for_is_tried_again(
+    shared_server: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    settings = settings_for(shared_server.connect_string + "/shortage")
+    async with connected(settings) as client:
+        identity = client.session.generation().client.client_id
+        with thread_shortage(started_by="zookeeper-session") as refused:
+            await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+            await until(lambda: len(refused) > 1)
+            assert "can't start new thread" in (client.session.problem or "")
+            assert client.session.is_fenced()
+            assert client.states == [CONNECTED, SUSPENDED, EXPIRED]
+        await client.state(CONNECTED, times=2)
+        assert client.session.problem is None
+        assert client.session.defect() is None
+        await client.port.multi([Create("/node", ephemeral=True)])
+    (logged,) = [r for r in caplog.records if r.message.startswith("The ZooKeeper session failed")]
+    assert logged.exc_info is not None

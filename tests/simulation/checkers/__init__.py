@@ -3,9 +3,3 @@
 Every transaction that changes ZooKeeper, every batch that a controller sends, every request that a
 broker obeys and every end of an event is checked when it happens.
 """
-
-from __future__ import annotations
-
-from tests.simulation.checkers.safety import SafetyChecker
-
-__all__ = ["SafetyChecker"]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from regent.model.partition import (
+    NO_EPOCH,
     NO_LEADER,
     LeaderAndIsr,
     TopicPartition,
@@ -50,8 +51,12 @@ class LeadershipChecker:
         node = self._world.zookeeper.get(operation.path)
         assert node is not None
         if writer == "admin":
-            history = self._seen.history[tp]  # damaged, or corrected
-            history.append(msgspec.structs.replace(history[-1], partition_epoch=len(history)))
+            history = self._seen.history[tp]  # damaged, corrected, or created again as it was
+            last = history[-1]
+            if isinstance(operation, Create):
+                self._seen.set_back_from[tp] = last.partition_epoch
+                history.clear()
+            history.append(msgspec.structs.replace(last, partition_epoch=len(history)))
             return
         # The data of this operation: the node may have been written twice in one transaction.
         version = len(self._seen.history.get(tp, ())) if isinstance(operation, SetData) else 0
@@ -106,6 +111,11 @@ class LeadershipChecker:
                 and state.controller_epoch == before.controller_epoch,
                 f"{writer} changes {tp} from {before} to {state}",
             )
+            return
+        if (
+            state.partition_epoch <= self._seen.set_back_from.get(tp, NO_EPOCH) + 1
+            and msgspec.structs.replace(before, partition_epoch=state.partition_epoch) == state
+        ):
             return
         if state.leader_epoch == before.leader_epoch and state.leader == before.leader:
             self._requests.check_was_wanted(tp, before, state)

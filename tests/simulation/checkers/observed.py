@@ -19,6 +19,7 @@ class Observed:
         last_zxid: The last transaction that changed anything.
         assignments: As the topic nodes have them, or had them when they were last readable.
         history: Every state of a partition since its creation; the index is the version.
+        set_back_from: Version that the state of a partition had when somebody created it again.
         announced: Partition and leader epoch -> the leader that brokers were sent.
         ever_created: Topics that ever had a node.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
@@ -30,6 +31,7 @@ class Observed:
     last_zxid: int = 0
     assignments: dict[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
     history: dict[TopicPartition, list[LeaderAndIsr]] = field(default_factory=dict)
+    set_back_from: dict[TopicPartition, int] = field(default_factory=dict)
     announced: dict[tuple[TopicPartition, int], int] = field(default_factory=dict)
     ever_created: dict[str, None] = field(default_factory=dict)
     deleted_under: dict[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ timers, answers, views.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from regent.controller import effects
@@ -16,6 +16,7 @@ from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError
 from regent.protocol.control_requests import ControlRequests
 from regent.simulation.zookeeper import InMemoryClient
+from tests.support.reported_facts import facts_of
 
 T = TypeVar("T")
 
@@ -69,6 +70,7 @@ class Driver:
 
     Attributes:
         sent: Batches in the order of their sending.
+        broker_settings: What brokers have said of theirs; None: one has not answered.
         standby: What the standby has.
         answering: Sessions of replicas that answer, whatever an event has said of them.
         before: Called with every effect before it is performed: what others do just then. An error
@@ -79,6 +81,7 @@ class Driver:
     def __init__(self, client: InMemoryClient) -> None:
         self.client = client
         self.inter_broker_protocol = NEWEST
+        self.broker_settings: dict[int, Mapping[str, str] | None] = {}
         self.now_ms = 1_000_000_000
         self.performed: list[Effect[Any]] = []
         self.sent: list[ControlRequests] = []
@@ -142,6 +145,8 @@ class Driver:
                 self.channels.append(effect)
             case effects.InterBrokerProtocol():
                 return self.inter_broker_protocol
+            case effects.ReportedFacts():
+                return facts_of(effect.brokers, self.broker_settings)
             case effects.ArmTimer():
                 self.timers[effect.name] = effect
             case effects.CancelTimer():
@@ -156,6 +161,8 @@ class Driver:
                 self.views.append(effect.topics)
             case effects.CurrentTime():
                 return self.now_ms
+            case effects.OwnSession():
+                return self.client.session_id
             case effects.StillAbsent():
                 asked = (*effect.suspected, *effect.unheard)
                 return tuple(session for session in asked if session not in self.answering)

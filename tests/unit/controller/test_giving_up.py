@@ -15,6 +15,8 @@ from regent.model.errors import (
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
+from regent.zk_data import paths
+from tests.unit.controller.closed_client import ClosedClient, Right, take_rights
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import (
     TIMER,
@@ -158,6 +160,133 @@ class TestFailures:
         world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
         assert controller.active is not None
         assert controller.active.context.cluster.inter_broker_protocol == (3, 9)
+
+
+class TestLeftBehind:
+    """A controller that loses ZooKeeper, or needs a higher epoch, resigns, and leaves
+    ``/controller`` for its own next election. Its session may well live on."""
+
+    def resign(self, world: World) -> KafkaController:
+        controller = world.active_controller()
+        lost = ZooKeeperUnavailableError("no answer in time")
+        world.driver.before = once(effects.ReadChildren, raising(lost))
+        world.process(controller, e.BrokerChange())
+        assert controller.active is None
+        assert world.holder() == CONTROLLER_ID
+        return controller
+
+    def test_an_election_that_fails_gives_it_to_the_brokers(self, world: World) -> None:
+        controller = self.resign(world)
+        closed = UnexpectedZooKeeperError("NOAUTH", "/controller_epoch")
+        world.driver.before = once(effects.Multi, raising(closed))
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert world.holder() is None
+
+    def test_a_cluster_that_is_not_to_be_led_any_more_gets_it(self, world: World) -> None:
+        controller = self.resign(world)
+        world.put("/migration")
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert "migrated to KRaft" in (controller.life.refusal or "")
+        assert world.holder() is None
+
+    def test_another_replica_or_a_broker_gets_it(self, world: World) -> None:
+        controller = self.resign(world)
+        world.process(controller, e.NotEligible())
+        assert world.holder() is None
+
+    def test_a_successor_keeps_what_it_has_taken(self, world: World) -> None:
+        controller = self.resign(world)
+        world.elect_rival(2)
+        world.process(controller, e.NotEligible())
+        assert world.holder() == 2
+
+    def test_what_another_session_holds_is_left_alone(self, world: World) -> None:
+        """A broker of Kafka 1.1 creates ``/controller`` before it raises the epoch."""
+        controller = self.resign(world)
+        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
+        world.process(controller, e.NotEligible())
+        world.delete("/controller")
+        world.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"0"}')
+        world.process(controller, e.SessionEstablished(), e.SessionReconnected())
+        assert world.holder() == 2
+
+    def test_the_next_term_takes_it_over(self, world: World) -> None:
+        controller = self.resign(world)
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+        assert world.holder() == CONTROLLER_ID
+
+
+class TestMissingRights:
+    """Regent may not read ``/controller_epoch``, so what it gives up cannot be fenced. The session
+    goes on, and with it ``/controller``: no broker takes over as long as the node is there."""
+
+    @pytest.fixture
+    def client(self, world: World) -> ClosedClient:
+        return take_rights(world)
+
+    def fail(
+        self, world: World, controller: KafkaController, client: ClosedClient, *others: str
+    ) -> None:
+        """Its rights on the epoch are taken, and to delete below the other nodes."""
+        client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
+        client.missing.update((parent, Right.DELETE) for parent in others)
+        world.process(controller, channel_failed(controller))
+        assert controller.active is None
+
+    def test_what_our_session_holds_is_deleted_without_the_fence(
+        self, world: World, client: ClosedClient
+    ) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller, client)
+        assert world.holder() is None
+        (reported,) = world.log.warnings("Controller released without a check of the epoch")
+        assert "NOAUTH for /controller_epoch" in str(reported["reason"])
+
+    def test_a_broker_that_has_taken_it_keeps_it(self, world: World, client: ClosedClient) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller, client)
+        world.elect_rival(2)
+        world.deliver(controller)
+        world.process(controller, e.Reelect(), e.NotEligible())
+        assert world.holder() == 2
+
+    def test_what_another_session_holds_is_left_alone(
+        self, world: World, client: ClosedClient
+    ) -> None:
+        """Even if it has our id."""
+        controller = world.active_controller()
+        world.elect_rival(CONTROLLER_ID)
+        self.fail(world, controller, client)
+        assert world.holder() == CONTROLLER_ID
+        assert world.log.warnings("Controller node not deleted") == []
+
+    @pytest.mark.parametrize("is_eligible", [True, False])
+    def test_what_cannot_be_deleted_at_all_is_tried_again(
+        self, world: World, client: ClosedClient, *, is_eligible: bool
+    ) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller, client, "/")
+        if not is_eligible:
+            world.process(controller, e.NotEligible())
+        for _ in range(2):
+            world.process(controller, world.driver.timers.pop(TIMER).event)
+            assert world.holder() == CONTROLLER_ID
+        client.missing.discard(("/", Right.DELETE))
+        world.process(controller, world.driver.timers.pop(TIMER).event)
+        assert world.holder() is None
+
+    def test_the_next_term_keeps_what_a_former_one_could_not_delete(
+        self, world: World, client: ClosedClient
+    ) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller, client, "/")
+        client.missing.clear()
+        world.process(controller, world.driver.timers[TIMER].event)
+        client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
+        world.process(controller, e.SessionReconnected())
+        assert controller.active is not None
+        assert world.holder() == CONTROLLER_ID
 
 
 class TestHandingBack:

@@ -18,6 +18,7 @@ from regent.controller.commands import (
 )
 from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     RegentError,
     SessionExpiredError,
@@ -25,6 +26,7 @@ from regent.model.errors import (
 )
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.controller import encode_controller
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import (
     T0,
@@ -54,6 +56,26 @@ class TestBecomingTheController:
         assert world.deliver(controller) == [e.ControllerChange()]
         assert controller.life.controller_id_seen == -1
         assert controller.active is None
+
+    def test_another_regent_is_known_with_what_it_serves_until_it_ends(self, world: World) -> None:
+        controller = world.controller()
+        world.process(controller, e.Startup())
+        served = ServedResources("kafka/regent", ("shop",))
+        content = encode_controller(1, 0, election_path="/regent/election", resources=served)
+        world.put(paths.CONTROLLER, content)
+        world.deliver(controller)
+        assert controller.regent_seen == ActiveRegent(1, served)
+        world.process(controller, e.Expire())
+        assert controller.regent_seen == ActiveRegent(1, served), "the last that is known"
+        world.delete(paths.CONTROLLER)
+        world.process(controller, e.SessionEstablished())
+        assert controller.regent_seen is None
+
+    def test_it_is_no_other_regent_itself(self, world: World) -> None:
+        controller = world.active_controller()
+        world.process(controller, e.ControllerChange())
+        assert controller.controller_id_seen == CONTROLLER_ID
+        assert controller.regent_seen is None
 
     def test_a_process_that_may_not_does_not_wait_for_its_turn(self, world: World) -> None:
         controller = world.controller()

@@ -6,10 +6,12 @@ import asyncio
 from collections import Counter
 from collections.abc import Collection
 
+import pytest
+
 from regent.controller.view import ClusterView
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.model.cluster import Broker, EndPoint
-from regent.protocol.serving import ANONYMOUS, Peer
+from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
 
 HOSTS = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
 BROKERS = {
@@ -43,13 +45,21 @@ def peer(address: str) -> Peer:
     )
 
 
-def trust(names: SlowNames) -> BrokerTrust:
-    view = ClusterView(is_active=True, brokers=BROKERS)
+VIEW = ClusterView(is_active=True, brokers=BROKERS)
+
+
+def trust(
+    names: SlowNames,
+    *,
+    view: ClusterView = VIEW,
+    refuse: Refuse = ignore_refusal,
+) -> BrokerTrust:
     return BrokerTrust(
         trusted=TrustedAsBrokers.REGISTERED_BROKERS,
         super_users=(),
         view=lambda: view,
         resolve=names.resolve,
+        refuse=refuse,
     )
 
 
@@ -77,3 +87,25 @@ async def test_who_stops_waiting_for_a_lookup_does_not_end_it_for_others() -> No
     await asyncio.gather(first, return_exceptions=True)
     names.answer.set()
     assert await other
+
+
+@pytest.mark.parametrize(
+    "view",
+    [ClusterView(), ClusterView(is_active=True)],
+    ids=["not the controller", "about to become it"],
+)
+async def test_nobody_is_reported_as_refused_by_a_process_that_knows_no_brokers(
+    view: ClusterView,
+) -> None:
+    """A broker asks who was the controller a moment ago, or has just been elected."""
+    refused: list[Refusal] = []
+    judge = trust(SlowNames(), view=view, refuse=refused.append)
+    assert await judge.is_broker(peer("10.0.0.1")) is None
+    assert refused == []
+
+
+async def test_a_stranger_is_reported_as_refused() -> None:
+    names, refused = SlowNames(), list[Refusal]()
+    names.answer.set()
+    assert await trust(names, refuse=refused.append).is_broker(peer("10.9.9.9")) is False
+    assert [each.address for each in refused] == ["10.9.9.9"]

@@ -278,9 +278,16 @@ async def test_only_brokers_are_answered_like_that(api: Api, fields: dict[str, A
 
 
 @pytest.mark.parametrize(
-    ("is_active", "error"),
-    [(True, ErrorCode.cluster_authorization_failed), (False, ErrorCode.not_controller)],
-    ids=["active", "standby"],
+    ("view", "error"),
+    [
+        (
+            ClusterView(is_active=True, brokers={1: Broker(1, epoch=5, endpoints=())}),
+            ErrorCode.cluster_authorization_failed,
+        ),
+        (ClusterView(is_active=True), ErrorCode.not_controller),
+        (ClusterView(), ErrorCode.not_controller),
+    ],
+    ids=["active", "about to become active", "standby"],
 )
 @pytest.mark.parametrize(
     ("api", "fields"),
@@ -292,10 +299,9 @@ async def test_only_brokers_are_answered_like_that(api: Api, fields: dict[str, A
     ids=lambda value: getattr(value, "name", ""),
 )
 async def test_who_is_not_the_controller_sends_brokers_elsewhere(
-    api: Api, fields: dict[str, Any], is_active: bool, error: ErrorCode
+    api: Api, fields: dict[str, Any], view: ClusterView, error: ErrorCode
 ) -> None:
     """It knows no brokers. One that is told to have no right would ask here for ever."""
-    view = ClusterView(is_active=is_active, controller_id=int(OWN))
     asked = Request(
         RequestHeader(api.key, api.highest, 1, "test"),
         build_entity(api.requests[api.highest], fields),

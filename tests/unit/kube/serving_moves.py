@@ -17,7 +17,6 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
-from regent.kube.entry_budget import EntryBudget
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.health import KubeHealth
 from regent.kube.kind_wiring import KindSurroundings
@@ -31,6 +30,7 @@ from regent.kube.settings import KubeSettings
 from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
+from regent.model.entry_budget import EntryBudget
 from regent.reconcile.request import Absence
 from regent.runtime.ports import ReplicaSizesPort, TopicUsagePort
 from regent.runtime.round_trips import RoundTripPort
@@ -134,7 +134,7 @@ class Serving:
             interval_s=0.05,
         )
         self.usage = UsageWatch(
-            resource.topic_usage, view=lambda: controller.view, now=now, on_news=self._enqueue
+            resource.topic_usage, view=lambda: controller.view, clocks=(now,), on_news=self._enqueue
         )
         self.latency = LatencyWatch(
             resource.round_trips, view=lambda: controller.view, interval_s=0.05
@@ -143,7 +143,7 @@ class Serving:
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),
             view=lambda: controller.view,
-            absence=Absence,
+            absence=lambda _: Absence(),
             batcher=self._batcher,
             recorder=self._recorder,
             metrics=self._metrics,

@@ -16,7 +16,9 @@ from regent.resources.kafka_topic import KafkaTopic
 TOPIC = KafkaTopic.kind
 LIST = {"kind": "KafkaTopicList", "metadata": {"resourceVersion": "3"}}
 OLD = {"resourceVersion": "3", "continue": "old"}
-GRANTED = {"kind": "SelfSubjectAccessReview", "status": {"allowed": True}}
+GRANTED = {"kind": "SelfSubjectAccessReview", "metadata": {}, "status": {"allowed": True}}
+STORED = {"name": "thing", "uid": "u", "resourceVersion": "1"}
+THING = {"kind": "Thing", "metadata": STORED}
 
 
 class Server:
@@ -41,7 +43,7 @@ class Server:
         await self.gate.wait()
         if token != self.valid_token:
             return web.json_response({"message": "who are you"}, status=401)
-        return self.answers.pop(0) if self.answers else web.json_response({"kind": "Thing"})
+        return self.answers.pop(0) if self.answers else web.json_response(THING)
 
 
 @asynccontextmanager

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from datetime import UTC, datetime
 
 import kopf
@@ -21,14 +22,11 @@ from regent.kube.lease import Lease
 from regent.kube.listing import list_objects
 from regent.kube.rights import NEEDED, missing_rights
 from regent.kube.settings import KubeSettings
-from tests.unit.kube.small_server import (
-    TOPIC,
-    Server,
-)
+from tests.unit.kube.small_server import STORED, THING, TOPIC, Credentials, Server
 
 
 async def test_verbs(client: KubeClient, server: Server) -> None:
-    assert await client.get("/a", query={"limit": "1"}) == {"kind": "Thing"}
+    assert await client.get("/a", query={"limit": "1"}) == THING
     await client.create("/b", {"x": 1})
     await client.merge_patch("/c", {"x": None})
     assert server.requests == [
@@ -63,7 +61,16 @@ async def test_an_answer_that_is_not_from_an_api_server(client: KubeClient, serv
         await client.get("/a")
 
 
-@pytest.mark.parametrize("answer", [{"status": "UP"}, {}, {"metadata": None, "spec": None}])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        {"status": "UP"},
+        {},
+        {"metadata": None, "spec": None},
+        {"kind": "Lease", "spec": {}, "status": {"allowed": True}},
+        {"kind": "Lease", "metadata": None, "status": {"allowed": True}},
+    ],
+)
 async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
     client: KubeClient, server: Server, answer: dict[str, object]
 ) -> None:
@@ -85,6 +92,19 @@ async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
     server.answers = [web.json_response(answer) for _ in NEEDED]
     with pytest.raises(KubeUnavailableError, match="no object of an API server"):
         await list_objects(client, TOPIC, settings)
+
+
+@pytest.mark.parametrize("missing", ["name", "uid", "resourceVersion"])
+async def test_an_object_that_is_not_stored_is_none(
+    client: KubeClient, server: Server, missing: str
+) -> None:
+    metadata = {key: value for key, value in STORED.items() if key != missing}
+    answer = {"kind": "Thing", "metadata": metadata}
+    server.answers = [web.json_response(answer), web.json_response(answer)]
+    with pytest.raises(KubeUnavailableError, match="no object of an API server"):
+        await client.get("/a")
+    with pytest.raises(KubeUnavailableError, match="no object of an API server"):
+        await client.merge_patch("/a", {})
 
 
 @pytest.mark.parametrize("status", [200, 500])
@@ -181,11 +201,9 @@ async def test_nobody_waits_for_days_because_a_server_says_so(
 async def test_the_time_is_that_of_the_api_server(client: KubeClient, server: Server) -> None:
     assert client.server_time() is None
     server.answers = [
-        web.json_response({"kind": "Thing"}, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
-        web.json_response({"kind": "Thing"}, headers={"Date": "yesterday"}),
-        web.json_response(
-            {"kind": "Thing"}, headers={"Date": f"Sun, 06 Nov {'9' * 20} 08:49:37 GMT"}
-        ),
+        web.json_response(THING, headers={"Date": "Sun, 06 Nov 1994 08:49:37 GMT"}),
+        web.json_response(THING, headers={"Date": "yesterday"}),
+        web.json_response(THING, headers={"Date": f"Sun, 06 Nov {'9' * 20} 08:49:37 GMT"}),
     ]
     for _ in range(3):
         await client.get("/a")
@@ -193,3 +211,53 @@ async def test_the_time_is_that_of_the_api_server(client: KubeClient, server: Se
         assert now is not None
         assert datetime(1994, 11, 6, 8, 49, 37, tzinfo=UTC) <= now
         assert now.year == 1994
+
+
+async def test_a_request_that_waits_for_others_can_be_cancelled_and_the_next_one_is_sent(
+    server: Server, credentials: Credentials
+) -> None:
+    waits: list[float] = []
+    async with KubeClient(
+        max_connections=1, request_timeout_s=60, credentials=credentials, on_wait=waits.append
+    ) as client:
+        server.gate.clear()
+        first = asyncio.create_task(client.get("/first"))
+        await server.asked.wait()
+        second, third = (asyncio.create_task(client.get(path)) for path in ("/second", "/third"))
+        await asyncio.sleep(0)
+        second.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await second
+        server.gate.set()
+        assert [await first, await third] == 2 * [THING]
+    assert [url for _, url, _, _ in server.requests] == ["/first", "/third"]
+    assert len(waits) == 2
+    assert 0 <= waits[0] < waits[1]
+
+
+async def test_requests_that_wait_fail_with_the_client(
+    server: Server, credentials: Credentials
+) -> None:
+    client = KubeClient(max_connections=1, request_timeout_s=60, credentials=credentials)
+    server.gate.clear()
+    asked = [asyncio.create_task(client.get(f"/{number}")) for number in range(3)]
+    await server.asked.wait()
+    await client.close()
+    for outcome in await asyncio.gather(*asked, return_exceptions=True):
+        assert isinstance(outcome, KubeUnavailableError | asyncio.CancelledError)
+    assert len(server.requests) == 1
+    with pytest.raises(KubeUnavailableError, match="the client is closed"):
+        await client.get("/after")
+    server.gate.set()
+
+
+async def test_that_there_was_no_answer_in_time_is_said(
+    server: Server, credentials: Credentials
+) -> None:
+    async with KubeClient(
+        max_connections=1, request_timeout_s=0.2, credentials=credentials
+    ) as client:
+        server.gate.clear()
+        with pytest.raises(KubeUnavailableError, match=r"GET /a: no answer within 0\.2 s"):
+            await client.get("/a")
+        server.gate.set()

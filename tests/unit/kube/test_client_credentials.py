@@ -18,6 +18,7 @@ from regent.kube.errors import (
     KubeUnavailableError,
 )
 from tests.unit.kube.small_server import (
+    THING,
     Credentials,
     Server,
     serving,
@@ -88,14 +89,14 @@ async def test_an_authority_that_was_replaced_in_place_is_trusted(
             await client.get("/a")
         after.cert_pem.write_to_path(authority)
         monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
-        assert await client.get("/a") == {"kind": "Thing"}
+        assert await client.get("/a") == THING
 
 
-async def test_what_waits_when_the_server_is_another_one_is_carried_out(
+async def test_what_waits_when_the_server_is_another_one_goes_there(
     server: Server, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """aiohttp cancels what waits for a connection of a session that ends, which ends the tasks that
-    wait for an answer."""
+    """What is under way is carried out: aiohttp cancels it with its session, which ends the tasks
+    that wait for an answer."""
     successor = Server()
     async with serving(successor) as successor.url:
         addresses = [server.url, successor.url]
@@ -113,9 +114,9 @@ async def test_what_waits_when_the_server_is_another_one_is_carried_out(
             monkeypatch.setattr("regent.kube.client.CREDENTIALS_MAX_AGE_S", -1.0)
             await client.get("/after")
             server.gate.set()
-            assert await asyncio.gather(*waiting) == 3 * [{"kind": "Thing"}]
-        assert [url for _, url, _, _ in server.requests] == ["/0", "/1", "/2"]
-        assert [url for _, url, _, _ in successor.requests] == ["/after"]
+            assert await asyncio.gather(*waiting) == 3 * [THING]
+        assert [url for _, url, _, _ in server.requests] == ["/0"]
+        assert [url for _, url, _, _ in successor.requests] == ["/after", "/1", "/2"]
 
 
 async def test_certificates_that_become_unusable_are_named_by_every_request(

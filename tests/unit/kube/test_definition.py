@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any
 
 import kopf
@@ -144,10 +145,9 @@ async def test_nothing_is_said_of_a_definition_that_is_not_shown(
     assert await dropped_fields(client, KAFKA_TOPIC.kind, FIELDS) is None
 
 
-async def test_an_old_definition_is_named_until_it_is_updated(
-    server: ApiServer, client: KubeClient
-) -> None:
-    server.schemas = schemas("partitions")
+@asynccontextmanager
+async def checking(client: KubeClient) -> AsyncIterator[KubeHealth]:
+    """The check of the definition of KafkaTopics, and where it says what is wrong."""
     health = KubeHealth()
     check = DefinitionCheck(
         client,
@@ -155,14 +155,28 @@ async def test_an_old_definition_is_named_until_it_is_updated(
         FIELDS,
         KubeSettings(check_interval_s=0.01),
         health=health.of("KafkaTopic"),
+        former_defaults=KAFKA_TOPIC.former_defaults,
     )
     running = asyncio.create_task(check.run())
+    try:
+        yield health
+    finally:
+        await cancel((running,))
 
+
+async def remark_of(health: KubeHealth, *, until: Callable[[str], bool]) -> str:
     async def remark() -> str:
         return health.remark() or ""
 
-    try:
-        named = await wait_until_async(remark, until=bool, describe="a remark", timeout_s=60)
+    return await wait_until_async(remark, until=until, describe="another remark", timeout_s=60)
+
+
+async def test_an_old_definition_is_named_until_it_is_updated(
+    server: ApiServer, client: KubeClient
+) -> None:
+    server.schemas = schemas("partitions")
+    async with checking(client) as health:
+        named = await remark_of(health, until=bool)
         assert "drops spec.clusterRef; `regent crds | kubectl apply -f -`" in named
         assert health.problem() is None, "the process stays in service"
         server.status, asked = 500, server.requests
@@ -172,8 +186,19 @@ async def test_an_old_definition_is_named_until_it_is_updated(
         assert health.remark() == named, "an API server that does not answer corrects nothing"
         server.status = 200
         server.schemas = schemas("partitions", "clusterRef")
-        await wait_until_async(
-            remark, until=lambda said: not said, describe="no remark", timeout_s=60
-        )
-    finally:
-        await cancel((running,))
+        await remark_of(health, until=lambda said: not said)
+
+
+async def test_a_default_that_is_none_any_more_is_named(
+    server: ApiServer, client: KubeClient
+) -> None:
+    """What is filled in looks like a wish, and stays when the definition is updated."""
+    server.schemas = schemas("partitions", "clusterRef", "deletionPolicy")
+    [schema] = server.schemas["components"]["schemas"].values()
+    schema["properties"]["spec"]["properties"]["deletionPolicy"] = {"default": "Delete"}
+    async with checking(client) as health:
+        named = await remark_of(health, until=bool)
+        assert "fills in spec.deletionPolicy: Delete where nobody has asked for it" in named
+        assert "drops" not in named
+        schema["properties"]["spec"]["properties"]["deletionPolicy"] = {}
+        await remark_of(health, until=lambda said: not said)

@@ -1,8 +1,10 @@
-"""Whether a CustomResourceDefinition is being deleted."""
+"""Whether an object is deleted together with its CustomResourceDefinition."""
 
 from __future__ import annotations
 
+import asyncio
 import logging
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,21 +13,29 @@ from aiohttp import web
 from regent.kube.client import KubeClient
 from regent.kube.definition_end import DefinitionEnd
 from regent.kube.errors import KubeApiError
-from tests.unit.kube.small_server import TOPIC, Server
+from tests.unit.kube.small_server import STORED, TOPIC, Server
 
 
 def definition(**metadata: Any) -> web.Response:
-    return web.json_response({"kind": "CustomResourceDefinition", "metadata": metadata})
+    return web.json_response(
+        {"kind": "CustomResourceDefinition", "metadata": {**STORED, **metadata}}
+    )
 
 
 def refusal(status: int) -> web.Response:
     return web.json_response({"kind": "Status", "message": "no"}, status=status)
 
 
+DELETED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     ("answer", "expected"),
     [
-        (definition(name="kafkatopics.kafka.regent.dev"), False),
+        (definition(creationTimestamp="2026-01-01T11:59:59Z"), False),
+        # It is another one than that with which the object was deleted.
+        (definition(creationTimestamp="2026-01-01T12:00:00Z"), True),
+        (definition(creationTimestamp="2026-01-02T12:00:00Z"), True),
         (definition(deletionTimestamp="2026-01-01T00:00:00Z"), True),
         (refusal(404), True),
         (refusal(403), False),
@@ -35,7 +45,7 @@ async def test_the_api_server_says_so(
     client: KubeClient, server: Server, answer: web.Response, expected: bool
 ) -> None:
     server.answers = [answer]
-    assert await DefinitionEnd(client, TOPIC).has_begun() is expected
+    assert await DefinitionEnd(client, TOPIC).explains(DELETED_AT) is expected
     ((_, path, _, _),) = server.requests
     assert path.endswith("/customresourcedefinitions/kafkatopics.kafka.regent.dev")
 
@@ -45,7 +55,7 @@ async def test_while_it_does_not_answer_nothing_is_concluded(
 ) -> None:
     server.answers = [refusal(500)]
     with pytest.raises(KubeApiError):
-        await DefinitionEnd(client, TOPIC).has_begun()
+        await DefinitionEnd(client, TOPIC).explains(DELETED_AT)
 
 
 async def test_a_missing_right_is_said_once(
@@ -54,7 +64,49 @@ async def test_a_missing_right_is_said_once(
     server.answers = [refusal(403), refusal(403)]
     end = DefinitionEnd(client, TOPIC)
     with caplog.at_level(logging.WARNING):
-        assert not await end.has_begun()
-        assert not await end.has_begun()
+        assert not await end.explains(DELETED_AT)
+        assert not await end.explains(DELETED_AT)
     (entry,) = caplog.messages
     assert "missing right: get customresourcedefinitions kafkatopics" in entry
+
+
+async def test_an_answer_may_serve_for_a_while(client: KubeClient, server: Server) -> None:
+    ending = definition(deletionTimestamp="2026-01-01T00:00:00Z")
+    server.answers = [definition(creationTimestamp="2025-01-01T00:00:00Z"), ending]
+    end = DefinitionEnd(client, TOPIC)
+    assert not await end.explains(DELETED_AT, 60.0)
+    assert not await end.explains(DELETED_AT, 60.0)
+    assert await end.explains(DELETED_AT)
+    assert len(server.requests) == 2
+
+
+async def test_those_who_ask_at_the_same_moment_share_a_question(
+    client: KubeClient, server: Server
+) -> None:
+    """Half of all KafkaTopics may be deleted at once."""
+    server.answers = [
+        definition(creationTimestamp="2025-01-01T00:00:00Z"),
+        definition(deletionTimestamp="2026-01-01T00:00:00Z"),
+    ]
+    server.gate.clear()
+    end = DefinitionEnd(client, TOPIC)
+    first = [asyncio.create_task(end.explains(DELETED_AT)) for _ in range(3)]
+    await server.asked.wait()
+    # What is asked already may be answered by what was before these were deleted.
+    later = [asyncio.create_task(end.explains(DELETED_AT, age_s)) for age_s in (0.0, 60.0, 0.0)]
+    later[0].cancel()
+    server.gate.set()
+    assert await asyncio.gather(*first) == [False] * 3
+    assert await asyncio.gather(*later[1:]) == [True] * 2
+    assert len(server.requests) == 2
+
+
+async def test_all_who_share_a_question_learn_that_it_has_failed(
+    client: KubeClient, server: Server
+) -> None:
+    server.answers = [refusal(500), definition(deletionTimestamp="2026-01-01T00:00:00Z")]
+    end = DefinitionEnd(client, TOPIC)
+    asking = [end.explains(DELETED_AT) for _ in range(2)]
+    failed = await asyncio.gather(*asking, return_exceptions=True)
+    assert [type(each) for each in failed] == [KubeApiError] * 2
+    assert await end.explains(DELETED_AT)

@@ -11,13 +11,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+from aiohttp import web
 
-from regent.kube.entry_budget import ENTRIES
+from regent.kube.client import KubeClient
 from regent.kube.errors import KubeError
 from regent.kube.event_recorder import PATIENCE_S, EventRecorder
 from regent.kube.object_cache import CachedObject
+from regent.kube.waiting import cancel
+from regent.model.entry_budget import ENTRIES
 from regent.reconcile.plan import PlannedEvent
 from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.small_server import Credentials, Server, serving
 from tests.unit.kube.test_object_cache import body, key, topic_cache
 from tests.unit.kube.test_status_writer import Store
 
@@ -94,6 +98,14 @@ class TestWhatIsSent:
             event["metadata"]["name"],
         )
 
+    def test_what_the_log_is_to_say_it_says_once(self, caplog: pytest.LogCaptureFixture) -> None:
+        caplog.set_level("INFO", "regent.kube.event_recorder")
+        record(PlannedEvent("PlanOutdated", "it does not fit", is_logged=True), NEWS, times=3)
+        (entry,) = caplog.records
+        assert entry.__dict__["resource"] == "KafkaTopic shop/orders"
+        assert entry.__dict__["reason"] == "PlanOutdated"
+        assert entry.__dict__["event"] == "it does not fit"
+
     def test_what_it_says(self) -> None:
         (event,) = record(PlannedEvent("Bad", "x" * 2000, is_warning=True)).created
         assert event["type"] == "Warning"
@@ -145,6 +157,74 @@ def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
     # Each has entries of its own: neither hides the other.
     assert said.count("An Event is dropped, too many are waiting") == ENTRIES
     assert said.count("An Event cannot be recorded") == ENTRIES
+
+
+ENDING = {
+    "kind": "Status",
+    "metadata": {},
+    "status": "Failure",
+    "message": 'events "orders.1" is forbidden: unable to create new content in namespace shop '
+    "because it is being terminated",
+    "reason": "Forbidden",
+    "details": {
+        "name": "orders.1",
+        "kind": "events",
+        "causes": [
+            {
+                "reason": "NamespaceTerminating",
+                "message": "namespace shop is being terminated",
+                "field": "metadata.namespace",
+            }
+        ],
+    },
+    "code": 403,
+}
+FORBIDDEN = {
+    "kind": "Status",
+    "metadata": {},
+    "status": "Failure",
+    "message": 'events is forbidden: User "regent" cannot create resource "events"',
+    "reason": "Forbidden",
+    "details": {"kind": "events"},
+    "code": 403,
+}
+GONE = {
+    "kind": "Status",
+    "metadata": {},
+    "status": "Failure",
+    "message": 'namespaces "shop" not found',
+    "reason": "NotFound",
+    "details": {"name": "shop", "kind": "namespaces"},
+    "code": 404,
+}
+
+
+async def test_a_namespace_that_is_going_takes_no_events_and_nobody_is_warned(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "regent.kube.event_recorder")
+    server = Server()
+    refused = web.json_response(ENDING, status=403)
+    gone = web.json_response(GONE, status=404)
+    forbidden = web.json_response(FORBIDDEN, status=403)
+    server.answers = [refused, web.json_response(ENDING, status=403), gone, forbidden]
+    async with serving(server) as server.url:
+        client = KubeClient(
+            max_connections=1, request_timeout_s=60, credentials=Credentials(server)
+        )
+        async with client:
+            recorder = EventRecorder(client, now=lambda: datetime.now(UTC), instance="pod-1")
+            sending = asyncio.create_task(recorder.run())
+            for number in range(4):
+                recorder.record(subject(f"orders-{number}"), WARNING)
+            await recorder.flush()
+            await cancel((sending,))
+    said = [(entry.levelname, entry.message) for entry in caplog.records]
+    assert said == [
+        ("INFO", "A namespace is being deleted and takes no Events any more"),
+        ("WARNING", "An Event cannot be recorded"),
+    ]
+    assert caplog.records[0].__dict__["namespace"] == "shop"
 
 
 class TestWhileResourcesWait:

@@ -45,7 +45,8 @@ class LeaseServer(KubeClient):
         if self.body is None:
             raise KubeNotFoundError("no such lease", status=404)
         if method == "PATCH":
-            if body["metadata"]["resourceVersion"] != str(self.version):
+            version = body.get("metadata", {}).get("resourceVersion", str(self.version))
+            if version != str(self.version):
                 raise KubeConflictError("changed", status=409)
             return self._store(self.body["metadata"], {**self.body["spec"], **body["spec"]})
         return self.body
@@ -56,17 +57,31 @@ class LeaseServer(KubeClient):
         self._store(self.body["metadata"], {**self.body["spec"], **spec})
 
     def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-        if spec.get("leaseTransitions", 0) >= 2**31:
+        transitions = spec.get("leaseTransitions", 0)
+        if isinstance(transitions, int) and transitions >= 2**31:
             raise KubeApiError("it does not fit into int32", status=400)
         self.version += 1
         self.body = {"metadata": {**metadata, "resourceVersion": str(self.version)}, "spec": spec}
         return self.body
 
 
+class FarLeaseServer(KubeClient):
+    """The same server, as somebody sees it whom it takes some seconds to answer."""
+
+    def __init__(self, server: LeaseServer, *, answers_after_s: float) -> None:
+        super().__init__(max_connections=1, request_timeout_s=30)
+        self._server = server
+        self._answers_after_s = answers_after_s
+
+    async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        await elapse(self._answers_after_s)
+        return await self._server.request(method, path, **options)
+
+
 class Replica:
     """One process."""
 
-    def __init__(self, server: LeaseServer, name: str) -> None:
+    def __init__(self, server: KubeClient, name: str) -> None:
         self.name = name
         self.leadership = Leadership(duration_s=DURATION_S, retry_s=2)
         lease = Lease(
@@ -191,6 +206,21 @@ def test_a_lease_whose_namespace_does_not_exist_is_reported(
     assert 'namespaces "kafka" not found' in problems
 
 
+@pytest.mark.parametrize("transitions", ["many", None, -7, [], {}, 1.5, True])
+def test_a_lease_whose_transitions_are_no_number_can_be_taken(transitions: object) -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(1)
+        server.edit(leaseTransitions=transitions, holderIdentity="somebody")
+        one.leadership.set_elected(False)
+        await elapse(200)
+        assert _count_serving(one, two) == 1
+        assert server.body is not None
+        assert server.body["spec"]["leaseTransitions"] == 1
+
+    _play(scenario)
+
+
 def test_a_lease_with_the_largest_number_of_transitions_can_be_taken() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.leadership.set_elected(True)
@@ -227,3 +257,37 @@ def test_a_replica_that_is_elected_at_the_moment_of_its_stop_stops() -> None:
         assert not replica.serves
 
     run(scenario())
+
+
+def test_the_elected_replica_gets_the_lease_though_the_other_one_renews_it_faster() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        await elapse(100)
+        assert one.serves or two.serves
+        far = Replica(FarLeaseServer(server, answers_after_s=5.0), "far")
+        far.leadership.set_elected(True)
+        await elapse(20)
+        assert (one.serves, two.serves, server.holder) == (False, False, "far")
+        await elapse(200)
+        assert (one.serves, two.serves, server.holder) == (False, False, "far")
+
+    _play(scenario)
+
+
+def test_the_elected_replica_keeps_the_lease_though_an_answer_takes_most_of_its_duration() -> None:
+    """It is renewed in one request."""
+
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        far = Replica(FarLeaseServer(server, answers_after_s=10.0), "far")
+        far.leadership.set_elected(True)
+        await elapse(60)
+        for _ in range(100):
+            await elapse(2)
+            assert (one.serves, two.serves, server.holder) == (False, False, "far")
+        assert server.body is not None
+        transitions = server.body["spec"]["leaseTransitions"]
+        server.edit(holderIdentity="two", leaseTransitions=transitions + 1)
+        await elapse(40)
+        assert (one.serves, two.serves, server.holder) == (False, False, "far")
+        assert server.body["spec"]["leaseTransitions"] == transitions + 2
+
+    _play(scenario)

@@ -14,7 +14,6 @@ import yaml
 from prometheus_client import CollectorRegistry
 
 from regent.kube.client import KubeClient
-from regent.kube.entry_budget import EntryBudget
 from regent.kube.errors import KubeUnavailableError
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
@@ -23,6 +22,7 @@ from regent.kube.object_cache import ObjectKey
 from regent.kube.reconciler import Reconciled
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
+from regent.model.entry_budget import EntryBudget
 from regent.observability.metrics import ControllerCollector
 from tests.unit.kube.jumping_clock import elapse, run
 
@@ -98,11 +98,13 @@ async def test_requests_without_an_answer_are_counted_too(registry: CollectorReg
         request_timeout_s=30,
         credentials=nowhere,
         on_request=metrics.requested,
+        on_wait=metrics.waited,
     ) as client:
         with pytest.raises(KubeUnavailableError):
             await client.get("/x")
     labels = {"verb": "GET", "code": "none"}
     assert registry.get_sample_value("regent_kubernetes_requests_total", labels) == 1
+    assert registry.get_sample_value("regent_kubernetes_request_wait_seconds_count") == 1
 
 
 def test_the_state_is_read_when_somebody_asks(registry: CollectorRegistry) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import copy
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 from regent.controller.commands import (
@@ -71,25 +72,38 @@ class Port:
         return Accepted()
 
 
+def started(port: Port, client: OneObject) -> tuple[KubeOperator, list[asyncio.Task[None]]]:
+    """An operator that has listed the object, and begins to reconcile it."""
+    operator = KubeOperator(
+        port,
+        SETTINGS,
+        client=client,
+        metrics=None,
+        health=KubeHealth(),
+        why_inactive=lambda: None,
+    )
+    topics = operator.kafka_topics
+    topics.cache.put(copy.deepcopy(client.stored or {}))
+    operator.queue.add(key())
+    tasks = operator.start()
+    topics.resync.loaded.set()
+    return operator, tasks
+
+
+async def stop(operator: KubeOperator, tasks: Sequence[asyncio.Task[None]]) -> None:
+    operator.close()
+    for task in tasks:
+        task.cancel()
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
 def test_a_configuration_that_changed_without_a_notification_is_read_with_the_next_resync() -> None:
     """As when a broker dies between the two writes, or a notification cannot be read."""
     stored = body(version="5", config={"retention.ms": "1000"})
     port, client = Port(), OneObject(stored)
 
     async def serve() -> None:
-        operator = KubeOperator(
-            port,
-            SETTINGS,
-            client=client,
-            metrics=None,
-            health=KubeHealth(),
-            why_inactive=lambda: None,
-        )
-        topics = operator.kafka_topics
-        topics.cache.put(copy.deepcopy(stored))
-        operator.queue.add(key())
-        tasks = operator.start()
-        topics.resync.loaded.set()
+        operator, tasks = started(port, client)
         await elapse(60)
         assert len(port.changes) == 1
 
@@ -100,10 +114,29 @@ def test_a_configuration_that_changed_without_a_notification_is_read_with_the_ne
 
         await elapse(1.1 * SETTINGS.resync_interval_s + SETTINGS.resync_spread_s)
         assert len(port.changes) == 2
-        operator.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await stop(operator, tasks)
 
     run(serve())
     assert port.config == {"retention.ms": "1000"}
+
+
+class AnotherTime(OneObject):
+    """Its clock is not that of this machine."""
+
+    def server_time(self) -> datetime:
+        return datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
+
+
+def test_times_in_statuses_are_those_of_the_api_server() -> None:
+    """Replicas on machines whose clocks differ count from them, as from the end of a move."""
+    client = AnotherTime(body(version="5"))
+
+    async def serve() -> None:
+        operator, tasks = started(Port(), client)
+        await elapse(60)
+        await stop(operator, tasks)
+
+    run(serve())
+    assert client.stored is not None
+    conditions = client.stored["status"]["conditions"]
+    assert {each["lastTransitionTime"] for each in conditions} == {"2030-01-02T03:04:05Z"}

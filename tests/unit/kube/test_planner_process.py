@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 from regent.kube.plan_runner import PlanTask
 from regent.kube.planner_process import PlannerProcess
+from regent.kube.process_output import ERRORS_MAX, talk
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
 from regent.planning.results import (
@@ -22,6 +24,7 @@ from regent.planning.results import (
 )
 from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
 from sandbox import wait_until_async
+from sandbox.process import run_guarded
 
 SNAPSHOT = Snapshot(
     tuple(SnapshotBroker(i, None, alive=True) for i in (1, 2, 3)),
@@ -131,6 +134,37 @@ async def test_a_planner_that_takes_too_much_memory_is_no_plan() -> None:
     assert "setting planner_memory_bytes" in result.problem
 
 
+async def test_a_planner_that_writes_without_end_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, planners: Callable[[], set[str]]
+) -> None:
+    flood = "import os\nwhile True:\n    os.write(1, b'x' * 65536)\n"
+    put_first(monkeypatch, tmp_path / "ortools.py", flood)
+    planner = PlannerProcess(timeout_s=120, memory_bytes=512 * 1024**2, plan_bytes=1_000_000)
+    result = await planner.run(PlanTask(SNAPSHOT, PlannerGoals()))
+    assert result == PlannerFailed(
+        "it has written more than 1,000,000 bytes (setting planner_exchange_max_bytes)"
+    )
+    assert planners() == set()
+
+
+async def test_of_what_a_planner_complains_of_the_end_is_kept(tmp_path: Path) -> None:
+    complaint = (
+        f"import os, sys\nfor _ in range({2 * ERRORS_MAX // 65536}):\n"
+        "    os.write(2, b'y' * 65536)\nsys.exit('the last word')\n"
+    )
+    (tmp_path / "complaint.py").write_text(complaint)
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, str(tmp_path / "complaint.py")),
+        stdin=asyncio.subprocess.PIPE,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.PIPE,
+    )
+    output, errors = await talk(process, b"", limit=0)
+    assert (output, process.returncode) == (b"", 1)
+    assert len(errors) == ERRORS_MAX
+    assert errors.endswith(b"yythe last word\n")
+
+
 async def test_a_planner_that_nobody_waits_for_is_ended(planners: Callable[[], set[str]]) -> None:
     running = asyncio.create_task(PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())))
 
@@ -148,3 +182,30 @@ async def test_more_than_a_command_line_takes_is_refused() -> None:
     pinned = tuple(f"{'t' * 240}{i}" for i in range(5000))
     result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals(pinned=pinned)))
     assert result == PlannerFailed("5000 pinned topics do not fit into a command line")
+
+
+UNPRIVILEGED = """
+import asyncio, ctypes, os, resource, sys
+from regent.kube.plan_runner import PlanTask
+from regent.kube.planner_process import PlannerProcess
+from regent.planning.goals import PlannerGoals
+from tests.unit.kube.test_planner_process import SNAPSHOT
+
+if sys.argv[1:] != ["again"]:
+    for capability in (23, 24):  # CAP_SYS_NICE, CAP_SYS_RESOURCE
+        ctypes.CDLL(None).prctl(24, capability, 0, 0, 0)  # PR_CAPBSET_DROP
+    os.execv(sys.executable, [sys.executable, __file__, "again"])
+os.nice(15)
+resource.setrlimit(resource.RLIMIT_DATA, (2**30, 2**30))
+resource.setrlimit(resource.RLIMIT_CPU, (100, 100))
+planner = PlannerProcess(timeout_s=120, memory_bytes=2**31)
+print(type(asyncio.run(planner.run(PlanTask(SNAPSHOT, PlannerGoals())))).__name__)
+"""
+
+
+def test_a_regent_with_tighter_limits_and_lower_priority_plans_within_them(tmp_path: Path) -> None:
+    script = tmp_path / "unprivileged.py"
+    script.write_text(UNPRIVILEGED)
+    path = os.pathsep.join(each for each in sys.path if each)
+    done = run_guarded([sys.executable, script], environment={"PYTHONPATH": path}, timeout_s=120)
+    assert (done.exit_code, done.stdout) == (0, "PlannedChanges\n"), done

@@ -26,7 +26,7 @@ from regent.controller.commands import (
 )
 from regent.controller.view import ClusterView, TopicView
 from regent.kube import login as login_module
-from regent.kube.entry_budget import ENTRIES, EntryBudget
+from regent.kube import service_account
 from regent.kube.errors import KubeApiError, KubeLoginError
 from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
 from regent.kube.login import login
@@ -40,6 +40,7 @@ from regent.kube.topic_memory import TopicMemory
 from regent.kube.watch_session import WatchSessions
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
+from regent.model.entry_budget import ENTRIES, EntryBudget
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
@@ -331,6 +332,17 @@ class TestWorker:
         assert left_out[:ENTRIES] == [0] * ENTRIES
         assert sum(left_out) + len(left_out) < looks
         assert left_out[ENTRIES] > 500
+
+
+class TestOwnNamespace:
+    def test_it_is_that_of_the_pod_or_the_default_one(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(service_account, "SERVICE_ACCOUNT", tmp_path)
+        assert KubeSettings().lease == "default/regent"
+        (tmp_path / "namespace").write_text("kafka\n")
+        assert KubeSettings().lease == "kafka/regent"
+        assert KubeSettings(lease_namespace="web", lease_name="east").lease == "web/east"
 
 
 class TestLogin:

@@ -4,11 +4,14 @@ Operator's definitions, with a driver's log, or not at all. (The rest is tested 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+import hashlib
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
+from http import HTTPStatus
 from typing import Any
 
+import aiohttp
 import kopf
 import pytest
 from aiohttp import web
@@ -16,10 +19,12 @@ from aiohttp import web
 from regent.kube.client import KubeClient
 from regent.kube.plan_runner import PlanTask
 from regent.kube.spark_runner import SparkRunner
+from regent.kube.waiting import cancel
 from regent.network.listening import listening_socket
 from regent.planning.goals import PlannerGoals
-from regent.planning.results import PlannerFailed, PlannerMissing
+from regent.planning.results import PlannerFailed, PlannerMissing, read_answer
 from regent.planning.spark_jobs import (
+    TOKEN_ANNOTATION,
     Credentials,
     PlanOwner,
     SparkPolicy,
@@ -27,7 +32,7 @@ from regent.planning.spark_jobs import (
     spark_application,
 )
 from regent.resources.rebalance_spark import RebalanceSpark
-from regent.servers.plan_exchange import PlanExchange
+from regent.servers.plan_exchange import STATUS_HEADER, PlanExchange
 from sandbox import wait_until_async
 
 JOBS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/shop/sparkapplications"
@@ -38,12 +43,20 @@ POLICY = SparkPolicy(images=("*",), service_accounts=("*",))
 def job_body(state: str = "RUNNING") -> dict[str, Any]:
     """The job of the task, as the API server has it."""
     body = spark_application(TASK, Credentials(url="http://x:1", token_sha256="a" * 64))
-    body["metadata"] |= {"uid": "j1", "creationTimestamp": "2026-01-02T03:04:05Z"}
+    body["metadata"] |= {
+        "uid": "j1",
+        "resourceVersion": "1",
+        "creationTimestamp": "2026-01-02T03:04:05Z",
+    }
     body["status"] = {
         "applicationState": {"state": state},
         "driverInfo": {"podName": "move-driver"},
     }
     return body
+
+
+async def _nothing() -> None:
+    pass
 
 
 class ApiServer:
@@ -52,29 +65,39 @@ class ApiServer:
     Attributes:
         job: None: the Spark Operator is not installed.
         is_failing: Whether questions for the job fail.
+        before_look: Awaited before such a question is answered.
         looks: How many there were.
         failures: How many of them have failed.
         log: The driver's.
         now: The time that it says, a minute after the creation of the job. It is another one than
             Regent's.
+        refusal: The Status (403) by which no job is created; None: there is one already.
         queries: Of the questions for the log.
+        others: What else there is.
         deletions: How often the job was deleted.
+        deleted: The names of what was deleted.
         paths: What was asked for.
     """
 
     def __init__(self) -> None:
         self.job: dict[str, Any] | None = job_body()
         self.is_failing = False
+        self.before_look: Callable[[], Awaitable[None]] = _nothing
         self.looks = self.failures = 0
         self.log = ""
         self.now = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
+        self.refusal: dict[str, Any] | None = None
         self.queries: list[dict[str, str]] = []
+        self.others: list[dict[str, Any]] = []
         self.deletions = 0
+        self.deleted: list[str] = []
         self.paths: set[str] = set()
         self.url = ""
 
     async def handle(self, request: web.Request) -> web.Response:
         self.paths.add(request.path)
+        if request.path == f"{JOBS}/{TASK.name}":
+            await self.before_look()
         response = self._answer(request)
         response.headers["Date"] = format_datetime(self.now, usegmt=True)
         return response
@@ -88,17 +111,34 @@ class ApiServer:
             return web.json_response({"message": "it exists already"}, status=409)
         if self.job is None:
             return web.json_response({"message": "the server could not find it"}, status=404)
+        if self.refusal is not None and request.method == "POST":
+            return web.json_response(self.refusal, status=403)
+        if self.refusal is not None and request.path != JOBS:
+            return web.json_response({"message": "there is no such job"}, status=404)
+        if (request.method, request.path) == ("POST", JOBS):
+            return web.json_response({"message": "it exists already"}, status=409)
         if request.path == JOBS:
-            return web.json_response({"kind": "SparkApplicationList", "items": [self.job]})
-        assert request.path == f"{JOBS}/{TASK.name}"
+            return web.json_response(
+                {"kind": "SparkApplicationList", "metadata": {}, "items": self._labelled(request)}
+            )
         if request.method == "DELETE":
             self.deletions += 1
-            return web.json_response({"kind": "Status"})
+            self.deleted.append(request.path.rpartition("/")[2])
+            return web.json_response({"kind": "Status", "metadata": {}})
+        assert request.path == f"{JOBS}/{TASK.name}"
         self.looks += 1
         if self.is_failing:
             self.failures += 1
             return web.json_response({"message": "etcd is away"}, status=503)
         return web.json_response(self.job)
+
+    def _labelled(self, request: web.Request) -> list[dict[str, Any]]:
+        label, _, value = request.query["labelSelector"].partition("=")
+        return [
+            each
+            for each in (self.job, *self.others)
+            if each is not None and each["metadata"]["labels"].get(label) == value
+        ]
 
 
 @pytest.fixture
@@ -155,6 +195,36 @@ async def test_without_the_spark_operator_it_says_so(spark: SparkRunner, server:
     await spark.give_up(TASK.owner)  # there is nothing to be deleted
 
 
+@pytest.mark.parametrize(
+    ("refusal", "advice"),
+    [
+        ({"message": "User cannot create resource"}, "; the chart grants the right with"),
+        (
+            {"message": "create not allowed while custom resource definition is terminating"},
+            "; the Spark Operator's definitions are being deleted: install it again",
+        ),
+        (
+            {
+                "message": "shop is being terminated",
+                "details": {"causes": [{"reason": "NamespaceTerminating"}]},
+            },
+            "",
+        ),
+    ],
+)
+async def test_the_advice_is_for_what_was_refused(
+    spark: SparkRunner, server: ApiServer, refusal: dict[str, Any], advice: str
+) -> None:
+    """All three are refusals with the same status."""
+    assert server.job is not None
+    server.job["metadata"]["labels"] = {}  # it is not listed
+    server.refusal = refusal
+    result = await run(spark)
+    assert isinstance(result, PlannerFailed)
+    assert refusal["message"] + advice in result.problem
+    assert advice or result.problem.endswith(refusal["message"])
+
+
 async def test_a_job_that_is_given_up_is_deleted_unless_it_has_ended(
     spark: SparkRunner, server: ApiServer
 ) -> None:
@@ -164,6 +234,72 @@ async def test_a_job_that_is_given_up_is_deleted_unless_it_has_ended(
     server.job = job_body("")
     await spark.give_up(TASK.owner)
     assert server.deletions == 1
+
+
+async def test_a_copy_of_a_job_that_somebody_has_made_is_left_alone(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    """It has all that kubectl shows of the job: its label, its annotations, its owner."""
+    copy = job_body()
+    copy["metadata"] |= {"name": "move-copy", "uid": "j2"}
+    server.others = [copy]
+    running = run(spark)
+    await followed(server)
+    await cancel((running,))
+    assert server.deleted == []
+    await spark.give_up(TASK.owner)
+    assert server.deleted == [TASK.name]
+    server.job = job_body("COMPLETED")
+    assert not await spark.has_job(TASK.owner)
+
+
+async def test_a_job_that_has_lost_its_label_is_adopted(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    assert server.job is not None
+    server.job["metadata"]["labels"] = {}
+    running = run(spark)
+    await followed(server)
+    server.job = job_body("FAILED")
+    result = await running
+    assert isinstance(result, PlannerFailed)
+    assert "it has failed" in result.problem
+
+
+async def test_an_answer_that_comes_while_the_job_goes_is_taken(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    assert server.job is not None
+    token = hashlib.sha256(b"secret").hexdigest()
+    server.job["metadata"]["annotations"][TOKEN_ANNOTATION] = token
+    exchange = spark.exchange
+    assert isinstance(exchange, PlanExchange)
+
+    async def hand_in() -> None:
+        headers = {"Authorization": "Bearer secret", STATUS_HEADER: "3"}
+        async with (
+            aiohttp.ClientSession(headers=headers) as session,
+            session.put(f"{exchange.url}/v1/answer", data=b"no rack has room") as answer,
+        ):
+            assert answer.status == HTTPStatus.NO_CONTENT
+        server.job, server.before_look = None, _nothing
+
+    server.before_look = hand_in
+    async with exchange.served():
+        result = await run(spark)
+    assert result == read_answer(3, b"no rack has room")
+
+
+async def test_what_has_the_name_of_a_job_and_is_none_of_ours_is_named_with_the_way_out(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    assert server.job is not None
+    del server.job["metadata"]["ownerReferences"]
+    result = await run(spark)
+    assert isinstance(result, PlannerFailed)
+    assert f"SparkApplication {TASK.name}: one of this name exists already" in result.problem
+    assert f"kubectl -n shop delete sparkapplication {TASK.name}" in result.problem
+    assert server.deleted == []
 
 
 async def test_the_end_of_the_drivers_log_is_told(spark: SparkRunner, server: ApiServer) -> None:
@@ -208,10 +344,10 @@ async def test_an_api_server_that_is_away_is_waited_for(
 
     await wait_until_async(failures, timeout_s=60, describe="questions to fail")
     assert not running.done()
-    server.job, server.is_failing = job_body("COMPLETED"), False
+    server.job, server.is_failing = job_body("FAILED"), False
     result = await running
     assert isinstance(result, PlannerFailed)
-    assert "without handing in a plan" in result.problem
+    assert "it has failed" in result.problem
 
 
 async def test_the_time_that_a_job_may_take_is_counted_by_the_clock_that_has_dated_it(

@@ -49,9 +49,10 @@ OWNED = {
 
 
 class Port:
-    """Accepts every command. Its view is what a test says."""
+    """Accepts every command, unless a test says otherwise. Its view is what a test says."""
 
     def __init__(self, *topics: TopicView) -> None:
+        self.outcome: Outcome = Accepted()
         self.after_creation: Callable[[], None] = lambda: None
         self.commands: list[Command] = []
         self.view = ClusterView(
@@ -67,7 +68,7 @@ class Port:
         self.commands.extend(commands)
         if any(isinstance(command, CreateTopic) for command in commands):
             self.after_creation()
-        return [Accepted() for _ in commands]
+        return [self.outcome for _ in commands]
 
     def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
         raise AssertionError("nobody listens here")
@@ -86,9 +87,11 @@ class Bench:
         self.now = datetime(2026, 1, 1, tzinfo=UTC)
         self.configs = TopicConfigs()
         self.definition_goes = False
+        self.ages: list[float] = []
 
-    async def is_definition_going(self) -> bool:
-        assert "deletionTimestamp" in self.stored["metadata"], "nobody else has to ask"
+    async def is_with_definition(self, deleted_at: datetime, max_age_s: float) -> bool:
+        assert deleted_at.isoformat() == "2026-01-01T00:00:00+00:00", "nobody else has to ask"
+        self.ages.append(max_age_s)
         return self.definition_goes
 
     def reconcile(
@@ -107,6 +110,22 @@ class Bench:
         settings = KubeSettings()
         batcher = CommandBatcher(self.port, timeout_s=60)
         recorder = EventRecorder(self.store, now=now, instance="pod")
+        self.kafka_topics = kafka_topics = KafkaTopics(
+            index=self.index,
+            configs=self.configs,
+            moving=MovingPartitions(),
+            usage=UsageWatch(
+                None, view=lambda: self.port.view, clocks=(now,), on_news=lambda keys: None
+            ),
+            batcher=batcher,
+            metrics=self.metrics,
+            settings=settings,
+            view=lambda: self.port.view,
+            now=now,
+            jitter=lambda: 1.0,
+            new_topic_id=lambda: DRAWN,
+            is_with_definition=self.is_with_definition,
+        )
         reconciler = Reconciler(
             ReconcilerParts(
                 cache=self.cache,
@@ -121,23 +140,10 @@ class Bench:
                 settings=settings,
                 view=lambda: self.port.view,
                 on_step=lambda: self.on_step(),
+                ask_about_definition=kafka_topics.ask_about_definition,
+                on_gone=kafka_topics.forget,
             ),
-            KafkaTopics(
-                index=self.index,
-                configs=self.configs,
-                moving=MovingPartitions(),
-                usage=UsageWatch(
-                    None, view=lambda: self.port.view, now=now, on_news=lambda keys: None
-                ),
-                batcher=batcher,
-                metrics=self.metrics,
-                settings=settings,
-                view=lambda: self.port.view,
-                now=now,
-                jitter=lambda: 1.0,
-                new_topic_id=lambda: DRAWN,
-                is_definition_going=self.is_definition_going,
-            ),
+            kafka_topics,
         )
         tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
         try:
@@ -467,3 +473,22 @@ def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> N
     assert bench.port.commands == []
     assert bench.stored["metadata"]["finalizers"] == []
     assert bench.events == [("Normal", "TopicRetained")]
+    assert bench.ages == [0.0], "an earlier answer says nothing"
+
+
+def test_a_protected_topic_does_not_hold_up_the_end_of_the_definition() -> None:
+    """Also if the definition is deleted after the resource: nothing else says so."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    stored = body(version="5", metadata=metadata, status=OWNED)
+    stored["spec"]["deletionPolicy"] = "Protect"
+    bench = Bench(stored, a_topic())
+
+    def delete_definition() -> None:
+        assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+        assert bench.looks == [60.0]
+        bench.definition_goes = True
+
+    bench.reconcile(times=2, between=lambda: None if bench.definition_goes else delete_definition())
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert ("Normal", "TopicRetained") in bench.events

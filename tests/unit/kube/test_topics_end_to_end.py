@@ -26,6 +26,17 @@ async def message_of(resource: ServedResource) -> str:
     return "".join(each["message"] for each in conditions if each["type"] == "Ready")
 
 
+async def until_it_says(
+    resource: ServedResource, text: str, *, describe: str = "the topic"
+) -> None:
+    await wait_until_async(
+        partial(message_of, resource),
+        until=lambda message: text in message,
+        timeout_s=60,
+        describe=describe,
+    )
+
+
 async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_it_has() -> None:
     with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
         cluster.create_topic("large", [(1,)] * MOVING_IN_CLUSTER, {})
@@ -82,12 +93,7 @@ async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else(
             serve_kafka_topics, "KafkaTopic", partitions=1, replicas=2, config=config
         )
         async with topic.served(controller):
-            await wait_until_async(
-                partial(message_of, topic),
-                until=lambda message: "the topic is as declared" in message,
-                timeout_s=60,
-                describe="the topic",
-            )
+            await until_it_says(topic, "the topic is as declared")
             cluster.crash_broker(2)
             await wait_until_async(
                 lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
@@ -123,12 +129,7 @@ async def test_a_configuration_that_was_read_is_kept_when_the_topic_changes() ->
         await wait_until_async(leaders, until=lambda n: n == 1, timeout_s=60, describe="a leader")
         topic = ServedResource(serve_kafka_topics, "KafkaTopic", partitions=1, replicas=2)
         async with topic.served(controller):
-            await wait_until_async(
-                partial(message_of, topic),
-                until=lambda message: "the topic is as declared" in message,
-                timeout_s=60,
-                describe="the topic",
-            )
+            await until_it_says(topic, "the topic is as declared")
             cluster.crash_broker(2)
             await wait_until_async(
                 lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
@@ -152,18 +153,12 @@ async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_an
         brokers = topic.topic_usage = Records()
         brokers.groups = {2: {"billing": "committed offsets"}}
         async with topic.served(controller) as serving:
-            await wait_until_async(
-                partial(message_of, topic),
-                until=lambda message: "the topic is as declared" in message,
-                timeout_s=60,
-                describe="the topic",
-            )
+            await until_it_says(topic, "the topic is as declared")
             topic.store.change(generation=2, deletionTimestamp="2026-05-01T12:00:00Z")
             serving.take()
-            await wait_until_async(
-                partial(message_of, topic),
-                until=lambda message: "billing (committed offsets)" in message,
-                timeout_s=60,
+            await until_it_says(
+                topic,
+                "billing (committed offsets)",
                 describe="the consumer group to keep the topic",
             )
             brokers.groups = {}
@@ -174,3 +169,17 @@ async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_an
                 describe="the resource to be let go",
             )
             assert "move" not in controller.view.topics
+
+
+async def test_a_name_that_is_taken_is_used_as_soon_as_it_is_free() -> None:
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("mo_ve", [(1, 2)], {})
+        topic = ServedResource(
+            serve_kafka_topics, "KafkaTopic", topicName="mo.ve", partitions=1, replicas=2
+        )
+        async with topic.served(controller):
+            await until_it_says(
+                topic, "'mo_ve' differ only in '.' and '_'", describe="the topic to be refused"
+            )
+            cluster.delete_topic("mo_ve")
+            await until_it_says(topic, "the topic is as declared")

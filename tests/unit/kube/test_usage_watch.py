@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection, Mapping
-from datetime import UTC, datetime
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -58,11 +58,16 @@ class Records:
 
 
 class Asking:
-    def __init__(self, records: Records | None, seen: ClusterView = SEEN) -> None:
+    def __init__(
+        self,
+        records: Records | None,
+        seen: ClusterView = SEEN,
+        clocks: Sequence[Callable[[], datetime | None]] = (lambda: NOW,),
+    ) -> None:
         self.view = seen
         self._news: asyncio.Queue[frozenset[ObjectKey]] = asyncio.Queue()
         self.watch = UsageWatch(
-            records, view=lambda: self.view, now=lambda: NOW, on_news=self._news.put_nowait
+            records, view=lambda: self.view, clocks=clocks, on_news=self._news.put_nowait
         )
 
     def look(self, question: UsageQuestion = QUESTION) -> TopicUsage | None:
@@ -86,9 +91,13 @@ class Asking:
                 await task
 
 
-def asked_once(records: Records | None, seen: ClusterView = SEEN) -> TopicUsage:
+def asked_once(
+    records: Records | None,
+    seen: ClusterView = SEEN,
+    clocks: Sequence[Callable[[], datetime | None]] = (lambda: NOW,),
+) -> TopicUsage:
     async def story() -> TopicUsage:
-        asking = Asking(records, seen)
+        asking = Asking(records, seen, clocks)
         if records is not None:
             records.meanwhile = lambda: _change(asking, records)
         async with asking.running():
@@ -121,6 +130,22 @@ def test_records_count_from_the_time_on_that_the_resource_says() -> None:
     edge = int(NOW.timestamp() * 1000) - 3_600_000
     records.newest_ms = {0: edge - 1, 1: edge}
     assert asked_once(records).recent == (1,)
+
+
+@pytest.mark.parametrize(
+    "clocks",
+    [
+        (lambda: NOW + timedelta(hours=2), lambda: NOW),
+        (lambda: NOW, lambda: NOW + timedelta(hours=2)),
+        (lambda: NOW, lambda: None),
+    ],
+)
+def test_a_clock_that_is_ahead_makes_no_topic_idle(
+    clocks: Sequence[Callable[[], datetime | None]],
+) -> None:
+    records = Records()
+    records.newest_ms = {0: int(NOW.timestamp() * 1000)}
+    assert asked_once(records, clocks=clocks).recent == (0,)
 
 
 def test_every_broker_coordinates_groups() -> None:

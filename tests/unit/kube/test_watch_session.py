@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
@@ -15,7 +16,12 @@ import pytest
 from aiohttp import web
 
 from regent.kube.kopf_runner import KopfOptions, run_kopf
-from regent.kube.watch_session import PAUSE_MAX_S, WatchPacing, WatchSessions
+from regent.kube.watch_session import (
+    PAUSE_MAX_S,
+    RELIST_PAUSE_MAX_S,
+    WatchPacing,
+    WatchSessions,
+)
 from regent.resources.kafka_topic import KafkaTopic
 from tests.unit.kube.jumping_clock import elapse, run
 from tests.unit.kube.small_server import Server
@@ -51,7 +57,7 @@ class Streams:
         self.last_s = last_s
         self.answers: list[Response] = []
         self.began: list[float] = []
-        self._pacing = WatchPacing()
+        self._pacing = WatchPacing(jitter=lambda: 1.0)
 
     async def ask(self, url: str) -> Response:
         path, _, query = url.partition("?")
@@ -62,7 +68,8 @@ class Streams:
         self.began.append(asyncio.get_running_loop().time())
         if self.answers:
             return self.answers.pop(0)
-        await elapse(self.last_s)
+        if "watch" in request.url.query:
+            await elapse(self.last_s)
         return Response()
 
     @property
@@ -95,6 +102,51 @@ def test_a_watch_that_has_lasted_is_followed_by_the_next_one_at_once() -> None:
     streams = Streams(last_s=60)
     repeated(10, lambda: streams.ask(WATCH))
     assert set(streams.pauses) == {60}
+
+
+def test_versions_that_are_forgotten_at_once_are_listed_again_with_growing_pauses(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Each watch ends with 410 as soon as it has begun: kopf lists, and watches from there."""
+    streams = Streams()
+
+    async def list_and_watch() -> None:
+        await streams.ask(LIST)
+        await streams.ask(WATCH)
+
+    with caplog.at_level(logging.WARNING):
+        repeated(50, list_and_watch)
+    lists = streams.began[::2]
+    pauses = [after - before for before, after in itertools.pairwise(lists)]
+    assert pauses[0] <= 1, "a version may be forgotten now and then"
+    assert set(pauses[10:]) == {RELIST_PAUSE_MAX_S}
+    told = [entry for entry in caplog.records if "forgets the versions" in entry.message]
+    assert len(told) == 1
+
+
+def test_a_version_that_is_forgotten_after_a_while_is_listed_again_at_once() -> None:
+    streams = Streams(last_s=60)
+
+    async def list_and_watch() -> None:
+        await streams.ask(LIST)
+        await streams.ask(WATCH)
+
+    repeated(10, list_and_watch)
+    assert set(streams.pauses) == {0, 60}
+
+
+def test_the_pages_of_a_list_wait_for_nothing() -> None:
+    streams = Streams()
+
+    async def list_and_watch() -> None:
+        await streams.ask(LIST)
+        for _ in range(3):
+            await streams.ask(f"{LIST}?continue=next")
+        await streams.ask(WATCH)
+
+    repeated(20, list_and_watch)
+    listed = streams.began[-5:-1]
+    assert len(set(listed)) == 1
 
 
 def test_lists_and_watches_of_other_objects_wait_for_no_watch() -> None:

@@ -19,6 +19,7 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kind import API_VERSION, GROUP, VERSION
 from tests.support.kind_watch import WatchedTopics
 from tests.support.kubernetes_proxy import KubernetesProxy
+from tests.unit.kube.small_server import GRANTED
 
 NAMESPACE = "shop"
 _KIND = KAFKA_TOPIC.kind
@@ -39,11 +40,12 @@ class SmallApiServer:
     """KafkaTopics of one namespace: list, watch and what kopf asks for before it watches.
 
     Attributes:
-        refusals: HTTP statuses of the next lists.
+        refusals: HTTP statuses of the next lists, ``watch_refusals`` those of the next watches.
     """
 
     def __init__(self) -> None:
         self.refusals: list[int] = []
+        self.watch_refusals: list[int] = []
         self._objects: dict[str, dict[str, Any]] = {}
         self._events: list[dict[str, Any]] = []
         self._version = 1
@@ -97,9 +99,7 @@ class SmallApiServer:
         if request.path == COLLECTION:
             return await (self._watch if "watch" in request.query else self._list)(request)
         if request.path.endswith("/selfsubjectaccessreviews"):
-            return web.json_response(
-                {"kind": "SelfSubjectAccessReview", "status": {"allowed": True}}
-            )
+            return web.json_response(GRANTED)
         assert request.path in documents, request.path
         return web.json_response(documents[request.path])
 
@@ -115,6 +115,9 @@ class SmallApiServer:
         )
 
     async def _watch(self, request: web.Request) -> web.StreamResponse:
+        if self.watch_refusals:
+            status = self.watch_refusals.pop(0)
+            return web.json_response({"message": "too old", "code": status}, status=status)
         since = int(request.query["resourceVersion"])
         response = web.StreamResponse()
         await response.prepare(request)
@@ -225,6 +228,26 @@ async def test_a_look_up_that_fails_is_repeated(
     async with topics.watching():
         await topics.wait_known("stays")
     assert server.refusals == []
+
+
+async def test_a_version_that_is_forgotten_is_listed_again_whichever_way_the_server_says_it(
+    server: SmallApiServer,
+    proxy: KubernetesProxy,
+    client: KubeClient,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """By the status of its answer, or in a stream that has begun."""
+    caplog.set_level("WARNING", "regent.kube.watching")
+    await server.create("stays")
+    server.watch_refusals = [410, 410]
+    topics = WatchedTopics(client, NAMESPACE)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        await server.create("comes")
+        await topics.wait_known("stays", "comes")
+        await proxy.wait_for_lists(4)
+    assert server.watch_refusals == []
+    assert caplog.records == [], "the watch was not made anew with all that is before it"
 
 
 async def test_what_is_deleted_while_the_watch_cannot_go_on_is_looked_up(

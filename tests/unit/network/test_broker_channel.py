@@ -31,6 +31,7 @@ from tests.support.stub_broker import (
     named_partitions,
     stub_brokers,
 )
+from tests.support.thread_shortage import thread_shortage
 from tests.support.unmerged_requests import leader_and_isr_to, stop_replica_to, update_metadata_to
 from tests.unit.network.open_channels import CONTROLLER_ID, TP, batch, channels
 
@@ -95,6 +96,25 @@ async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.Mo
         assert first.request == reference.leader_and_isr(
             leader_and_isr_to(requests, stub.broker_id), version=7
         )
+
+
+async def test_large_requests_are_encoded_in_the_loop_where_no_thread_can_be_started(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is no reason to give the controller up."""
+    monkeypatch.setattr(control_codec, "ENCODED_AT_ONCE", 0)
+    async with (
+        stub_brokers(1) as (stub,),
+        channels(stub.registration) as (manager, responses),
+    ):
+        requests = batch(stub)
+        with thread_shortage() as refused:
+            manager.send(requests)
+            await responses.wait_for(3)
+    assert refused
+    assert stub.received[0].request == reference.leader_and_isr(
+        leader_and_isr_to(requests, stub.broker_id), version=7
+    )
 
 
 async def test_metadata_is_encoded_while_brokers_work_on_leadership(

@@ -411,3 +411,13 @@ class TestTls:
             )
         assert a.heartbeats.ready() == frozenset()
         assert b.suspected == plain.suspected == []
+
+
+def test_an_error_that_ends_them_is_a_defect() -> None:
+    listening = listening_socket(LOCALHOST, 0, setting="replica")
+    broken = Heartbeats(instance="a", listening=listening, settings=SETTINGS, tls=None)
+    assert broken.defect() is None
+    listening.close()
+    with pytest.raises(OSError):
+        broken.start(on_suspected=lambda _: None, on_named=lambda _: None, is_ready=lambda: True)
+    assert (broken.defect() or "").startswith("the heartbeats of replicas have ended: ")

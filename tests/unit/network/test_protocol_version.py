@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 
+import msgspec
 import pytest
 
 from regent.model.cluster import Broker, EndPoint
@@ -130,6 +131,9 @@ class TestProtocolVersion:
                 api_versions=supported,
             )
             assert await asyncio.wait_for(announced.get(), 60) == (stub.registration, expected)
+            former = msgspec.structs.replace(stub.registration, epoch=stub.registration.epoch - 1)
+            assert manager.facts([stub.registration]) == [expected]
+            assert manager.facts([former]) == []
             stub.configs = None
             manager.update(opened=(stub.registration,), closed=(1,))
             _, without_settings = await asyncio.wait_for(announced.get(), 60)

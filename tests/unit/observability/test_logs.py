@@ -12,6 +12,8 @@ from collections.abc import Iterator
 import pytest
 from kopf._cogs.aiokits.aiotasks import guard
 
+from regent.controller.log import MALFORMED_NOTIFICATIONS, PRODUCER_IDS_CONTENDED
+from regent.model.entry_budget import ENTRIES
 from regent.observability.logs import (
     JsonFormatter,
     StandardControllerLog,
@@ -137,3 +139,26 @@ def test_the_end_of_a_thread_by_an_error_is_an_entry_like_any_other(
     )
     assert entry.exc_info is not None
     assert "pop from empty list" in json.loads(JsonFormatter().format(entry))["exception"]
+
+
+def test_what_somebody_else_may_cause_any_number_of_times_is_logged_a_few_times_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    now = [100.0]
+    log = StandardControllerLog(clock=lambda: now[0])
+    for _ in range(500):
+        log.error(MALFORMED_NOTIFICATIONS, znodes=3)
+        log.error("Command failed")
+    now[0] += 60
+    log.error(MALFORMED_NOTIFICATIONS, znodes=1)
+    entries = [each for each in caplog.records if each.message == MALFORMED_NOTIFICATIONS]
+    fields = [(vars(each)["znodes"], vars(each)["entries_left_out"]) for each in entries]
+    assert fields == [(3, 0)] * ENTRIES + [(1, 500 - ENTRIES)]
+    assert sum(each.message == "Command failed" for each in caplog.records) == 500
+
+
+def test_so_are_warnings(caplog: pytest.LogCaptureFixture) -> None:
+    log = StandardControllerLog(clock=lambda: 100.0)
+    for _ in range(500):
+        log.warning(PRODUCER_IDS_CONTENDED, path="/latest_producer_id_block")
+    assert len(caplog.records) == ENTRIES

@@ -118,6 +118,17 @@ def test_the_same_plan_has_the_same_batches(data: st.DataObject, limit: Limits) 
 
 @any_plan
 @given(st.data(), limits())
+def test_batches_are_the_same_whether_they_are_packed_by_compiled_code(
+    data: st.DataObject, limit: Limits
+) -> None:
+    snapshot, _, moves = planned(data)
+    plain = schedule_of(snapshot, moves, limit)
+    compiled = schedule_of(snapshot, moves, limit, few=0)
+    assert compiled.batch.tolist() == plain.batch.tolist()
+
+
+@any_plan
+@given(st.data(), limits())
 def test_less_urgent_changes_do_not_lengthen_a_batch_of_more_urgent_ones(
     data: st.DataObject, limit: Limits
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import msgspec
@@ -46,6 +47,13 @@ def test_a_plan_in_json_is_the_file(snapshot: Path, tmp_path: Path) -> None:
     assert regent_plan(snapshot, "-o", file, "--json").output == file.read_text()
     said = msgspec.json.decode(regent_plan("show", "--json", file).output)
     assert said == msgspec.json.decode(file.read_bytes())["plan"]
+
+
+def test_the_collector_goes_on_after_a_command(snapshot: Path) -> None:
+    assert gc.isenabled()
+    for arguments in ((snapshot,), (snapshot, "--drain", 9)):
+        regent_plan(*arguments)
+        assert gc.isenabled()
 
 
 def test_plans_are_compared(snapshot: Path, tmp_path: Path) -> None:
@@ -98,6 +106,22 @@ def test_batches_are_written_as_kafka_reassign_partitions_reads_them(
         assert len(batch["partitions"]) == sum(row["batch"] == number for row in planned)
 
 
+def test_batches_of_another_plan_do_not_stay_among_those_of_a_new_one(
+    snapshot: Path, tmp_path: Path
+) -> None:
+    many, few, folder = tmp_path / "many.json", tmp_path / "few.json", tmp_path / "batches"
+    assert regent_plan(snapshot, "-o", many, "--batch-copies", 1).exit_code == 0
+    assert regent_plan(snapshot, "-o", few, "--batch-copies", 1000).exit_code == 0
+    assert regent_plan("split", few, tmp_path / "few").output.count("\n") == 1
+    for _ in range(2):
+        assert regent_plan("split", many, folder).exit_code == 0
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    refused = regent_plan("split", few, folder)
+    assert refused.exit_code == 1
+    assert f"{folder} has batches of another plan (batch-" in refused.output
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
 def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Path) -> None:
     file = tmp_path / "plan.json"
     options = ["--lose-rack", "a", "--add-broker", "7=d", "--replication-factor", "t*=3"]
@@ -128,6 +152,9 @@ def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Pa
         (["--replication-factor", "t0"], 2, "'t0' is not TOPIC=NUMBER"),
         (["--goal", "NoGoal"], 2, "NoGoal"),
         (["--replica-balance", "0.1"], 1, "0.1 is no threshold"),
+        (["--max-replicas", 10**30], 2, "is not in the range"),
+        (["--batch-copies", 10**30], 2, "is not in the range"),
+        (["--batch-bytes", f"{10**30}TB"], 2, "is more than 9,007,199,254,740,992 bytes"),
         (["--drain", 2**31], 2, "2147483648 is not in the range"),
         (["--exclude", 2**63], 2, "is not in the range"),
         (["--lose-broker", 2**63], 2, "is not in the range"),
@@ -163,3 +190,11 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
     result = regent_plan(tmp_path / "none.json")
     assert result.exit_code == 1
     assert "none.json cannot be read: No such file" in result.output
+
+
+@pytest.mark.parametrize("option", ["--output", "--report"])
+def test_a_file_that_cannot_be_written_is_named(snapshot: Path, option: str) -> None:
+    file = snapshot.parent / "nowhere" / "file"
+    result = regent_plan(snapshot, option, file)
+    assert result.exit_code == 1
+    assert result.output == f"Error: {file} cannot be written: No such file or directory\n"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import HealthCheck, given, settings
 from regent_rebalance import files
 from regent_rebalance.describe import described
 from regent_rebalance.errors import InvalidInputError
-from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot
+from regent_rebalance.files import load_plan, load_snapshot, save_plan, save_snapshot, write_file
 from regent_rebalance.goals import Goals
 from regent_rebalance.json_files import decode_snapshot, encode_plan, encode_snapshot
 from regent_rebalance.planner import make_plan
@@ -101,6 +102,14 @@ def test_the_leader_is_the_first_replica_and_sizes_are_unknown_where_a_file_says
     assert snapshot.leaders().tolist() == [1]
     assert snapshot.sizes.tolist() == [UNKNOWN, UNKNOWN]
     assert snapshot.copy_bytes().tolist() == [0]
+
+
+def test_a_capacity_of_nothing_is_an_unknown_one() -> None:
+    capacities = {"diskBytes": 0, "networkInBytes": 0, "networkOutBytes": 7}
+    document = {"version": 1, "brokers": [{"id": 1, **capacities}], "partitions": []}
+    brokers = decode_snapshot(msgspec.json.encode(document), source="s.json").brokers
+    assert brokers.disk_bytes.tolist() == brokers.network_in.tolist() == [UNKNOWN]
+    assert brokers.network_out.tolist() == [7]
 
 
 BROKER = {"id": 1}
@@ -317,3 +326,29 @@ def test_of_a_pipe_no_more_is_read_than_a_snapshot_can_have(
     assert encode_snapshot(piped(tmp_path / "enough", content)) == content
     with pytest.raises(InvalidInputError, match=f"has more than {len(content):,} bytes"):
         piped(tmp_path / "more", content + b" " * 100_000)
+
+
+@contextlib.contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file of this process may become larger, in bytes."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", ["snapshot.json", "snapshot.parquet"])
+def test_what_there_is_no_room_for_leaves_no_half_file(tmp_path: Path, name: str) -> None:
+    file = tmp_path / name
+    snapshot = cluster(["a", "b", "c"], [[1, 2], [2, 3], [3, 1]] * 50)
+    with room_for(100), pytest.raises(InvalidInputError, match=f"{name} cannot be written"):
+        save_snapshot(snapshot, file)
+    assert not file.exists()
+
+
+def test_a_full_device_is_no_file_to_be_removed() -> None:
+    with pytest.raises(InvalidInputError, match="cannot be written: No space left on device"):
+        write_file(Path("/dev/full"), b"plan")
+    assert Path("/dev/full").exists()

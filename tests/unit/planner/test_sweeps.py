@@ -156,7 +156,7 @@ def worthwhile(
         room: How many brokers that are short are asked one by one.
     """
     found = np.empty(state.replicas.size, dtype=np.bool_)
-    slopes = np.empty((state.load.shape[0] + 1, state.load.shape[1]))
+    slopes = np.empty((state.load.shape[1], state.load.shape[0] + 1))
     short = np.empty(room, dtype=np.int64)
     saved, of_brokers = prices.saved(case).reshape(-1), prices.of_brokers()
     find_worthwhile(case, state, *limits, of_brokers, saved, slopes, short, found)

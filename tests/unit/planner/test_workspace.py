@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,7 +14,7 @@ import pytest
 
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.history_layout import DAY_MS, SampleFile
-from regent_rebalance.sample_files import SCHEMAS
+from regent_rebalance.sample_files import SCHEMAS, encode_sample
 from regent_rebalance.samples import BrokerSample, LeftOut, PartitionSample, Sample, with_rates
 from regent_rebalance.workspace import Workspace
 
@@ -143,6 +146,40 @@ def test_a_sample_is_there_though_old_days_cannot_be_removed(tmp_path: Path) -> 
     with pytest.raises(InvalidInputError, match=r"has the sample, but days .* cannot be removed"):
         workspace.append(later, keep=DAY_MS)
     assert workspace.newest("c1") == NOON + 1
+
+
+@contextmanager
+def no_room_for(content_bytes: int) -> Iterator[None]:
+    """No file may be larger, as on a disk that is full: the system refuses to write more."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (content_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@pytest.mark.parametrize("kept", ["brokers", "neither"])
+def test_what_there_is_no_room_for_leaves_nothing_and_old_days_make_room(
+    tmp_path: Path, kept: str
+) -> None:
+    """Else a full volume stays full: each attempt left a file, and nothing was ever removed."""
+    workspace = Workspace(str(tmp_path))
+    for day in range(4):
+        workspace.append(dataclasses.replace(SAMPLE, moment=NOON + day * DAY_MS))
+    now = dataclasses.replace(SAMPLE, moment=NOON + 4 * DAY_MS)
+    brokers, partitions = (len(encode_sample(now)[kind]) for kind in ("brokers", "partitions"))
+    assert brokers < partitions
+    with (
+        no_room_for(brokers if kept == "brokers" else 1),
+        pytest.raises(InvalidInputError, match="cannot be written"),
+    ):
+        workspace.append(now, keep=2 * DAY_MS)
+    assert files(tmp_path) == [
+        f"cluster=c1/{kind}/day=2026-11-{day}/202611{day}T120000.000Z-{rows}.parquet"
+        for kind, rows in (("brokers", 1), ("partitions", 2))
+        for day in (24, 25)
+    ]
 
 
 def test_a_file_that_was_not_finished_is_none(tmp_path: Path) -> None:

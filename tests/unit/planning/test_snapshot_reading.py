@@ -43,6 +43,24 @@ def test_what_may_be_left_out() -> None:
     )
 
 
+def test_what_only_the_planner_needs_may_be_there() -> None:
+    content = {
+        "version": 1,
+        "brokers": [
+            {"id": 1, "networkInBytes": 125, "networkOutBytes": 125, "logDirs": None},
+            {"id": 2, "networkInBytes": None},
+        ],
+        "partitions": [
+            {"topic": "a", "partition": 0, "replicas": [1], "bytesIn": 1, "bytesOut": 3}
+        ],
+        "notes": ["a note"],
+    }
+    assert decode_snapshot(json.dumps(content).encode(), source="file") == Snapshot(
+        (SnapshotBroker(1, None, True), SnapshotBroker(2, None, True)),
+        (SnapshotPartition("a", 0, (1,), 1, (-1,)),),
+    )
+
+
 def partition(**changed: Any) -> dict[str, Any]:
     return {"topic": "t", "partition": 0, "replicas": [1, 2], **changed}
 

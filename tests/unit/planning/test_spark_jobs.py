@@ -241,6 +241,14 @@ def test_a_job_without_a_token_or_that_is_another_one_is_not_waited_for() -> Non
     assert not read_job(body()).serves(others)
 
 
+@pytest.mark.parametrize("edited", [TOKEN_SHA256 + "\u00e9", TOKEN_SHA256.upper(), "ab", ""])
+def test_a_job_whose_token_was_edited_is_not_waited_for(edited: str) -> None:
+    job = body()
+    job["metadata"]["annotations"]["kafka.regent.dev/token-sha256"] = edited
+    assert read_job(job).token_sha256 == ""
+    assert not read_job(job).serves(task())
+
+
 def test_a_status_that_is_none_is_read_as_far_as_it_goes() -> None:
     job = read_job(body(applicationState=None, driverInfo="x"))
     assert (job.state, job.driver_pod) == ("", "")

@@ -143,10 +143,12 @@ def test_a_refusal_is_named(body: bytes, version: int) -> None:
     assert decode_response(body, version=version) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
-def test_a_capacity_that_the_broker_does_not_know_is_not_known() -> None:
+@pytest.mark.parametrize("total", [-1, 0])
+def test_a_capacity_that_the_broker_does_not_know_is_not_known(total: int) -> None:
     body = answer(
         response_v4,
-        directory(response_v4, "/a", total_bytes=i64(-1), usable_bytes=i64(-1)),
+        directory(response_v4, "/a", total_bytes=i64(total), usable_bytes=i64(total)),
+        directory(response_v4, "/b", total_bytes=i64(1000), usable_bytes=i64(400)),
         error_code=ErrorCode.none,
     )
     assert decode_response(body, version=4) == LogDirs({}, capacity=None)

@@ -173,7 +173,7 @@ def request(
         seen_at=MONOTONIC_S - waited_s,
         monotonic_s=MONOTONIC_S,
         now=NOW,
-        absence=Absence() if absence is None else absence,
+        absence=Absence(for_s=waited_s) if absence is None else absence,
         name_rules=TopicNameRules.parse(rules),
     )
 
@@ -186,10 +186,18 @@ def attempt(
     generation: int = 1,
     epoch: int = 5,
     brokers: Mapping[int, Broker] | None = None,
+    twins: tuple[str, ...] = (),
 ) -> Attempt:
     """A command that was sent with the view of :func:`request`, unless other brokers are given."""
-    seen = view().brokers if brokers is None else brokers
-    return Attempt(command, outcome, generation, epoch, seen, retry_at=MONOTONIC_S + retry_in_s)
+    return Attempt(
+        command,
+        outcome,
+        generation,
+        epoch,
+        view().brokers if brokers is None else brokers,
+        twins=twins,
+        retry_at=MONOTONIC_S + retry_in_s,
+    )
 
 
 def state(plan: TopicPlan) -> dict[str, str]:

@@ -14,6 +14,7 @@ from regent.reconcile.drains.unreadable import plan_unreadable as plan_unreadabl
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.unreadable import UnreadableRequest as UnreadableTopicRequest
 from regent.reconcile.topics.unreadable import plan_unreadable as plan_unreadable_topic
 from regent.resources.broker_drain import UnreadableDrain
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
@@ -40,7 +41,7 @@ def topic(*finalizers: str) -> Plan[Any]:
 def unreadable_topic(*finalizers: str) -> Plan[Any]:
     found = parse_kafka_topic(body(finalizers, partitions="many"))
     assert isinstance(found, UnreadableTopic)
-    return plan_unreadable_topic(found, now=NOW)
+    return plan_unreadable_topic(UnreadableTopicRequest(found, NOW))
 
 
 def drain(*finalizers: str) -> Plan[Any]:

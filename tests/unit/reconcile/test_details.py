@@ -26,7 +26,7 @@ from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.significance import is_significant
 from regent.reconcile.topics.transitions import transition_events
-from regent.reconcile.topics.unreadable import plan_unreadable
+from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
@@ -201,26 +201,34 @@ class TestUnreadable:
         return parsed
 
     def test_it_stalls(self) -> None:
-        plan = plan_unreadable(self._parse(partitions="x"), now=NOW)
+        plan = plan_unreadable(UnreadableRequest(self._parse(partitions="x"), NOW))
         assert state(plan)["Stalled"] == "True/InvalidSpec"
         assert said(plan).message.startswith("spec.partitions: ")
         assert plan.status is not None
         assert plan.status.observed_generation == 4
 
     def test_a_configuration_has_a_reason_of_its_own(self) -> None:
-        plan = plan_unreadable(self._parse(partitions=1, config={"a": []}), now=NOW)
+        plan = plan_unreadable(UnreadableRequest(self._parse(partitions=1, config={"a": []}), NOW))
         assert state(plan)["Stalled"] == "True/InvalidConfig"
 
     def test_a_deleted_one_is_let_go(self) -> None:
-        plan = plan_unreadable(self._parse(deleted=True, finalizer=True, partitions=0), now=NOW)
+        plan = plan_unreadable(
+            UnreadableRequest(self._parse(deleted=True, finalizer=True, partitions=0), NOW)
+        )
         assert plan.finalizer is FinalizerAction.REMOVE
         assert [event.reason for event in plan.events] == ["TopicRetained"]
-        assert plan_unreadable(self._parse(deleted=True, partitions=0), now=NOW) == Plan()
+        assert (
+            plan_unreadable(UnreadableRequest(self._parse(deleted=True, partitions=0), NOW))
+            == Plan()
+        )
 
     def test_unless_it_asks_for_protection(self) -> None:
         subject = self._parse(deleted=True, finalizer=True, partitions=0, deletionPolicy="Protect")
-        plan = plan_unreadable(subject, now=NOW)
+        plan = plan_unreadable(UnreadableRequest(subject, NOW))
         assert plan.finalizer is FinalizerAction.LEAVE
+        assert plan.asks_about_definition
+        gone = UnreadableRequest(subject, NOW, goes_with_definition=True)
+        assert plan_unreadable(gone).finalizer is FinalizerAction.REMOVE
         assert state(plan)["Stalled"] == "True/InvalidSpec"
 
 

@@ -74,9 +74,12 @@ def _released(plan: TopicPlan, event: str) -> bool:
 
 
 def test_a_topic_stays_if_the_definition_of_its_resource_is_deleted() -> None:
-    gone = dataclasses.replace(deleted(deletionPolicy="Delete"), is_definition_going=True)
-    assert _released(plan_topic(gone), "TopicRetained")
-    begun = dataclasses.replace(deleted(view(topic(deleting=True))), is_definition_going=True)
+    for policy in ("Delete", "Protect"):
+        held = deleted(deletionPolicy=policy)
+        assert plan_topic(held).asks_about_definition
+        gone = dataclasses.replace(held, goes_with_definition=True)
+        assert _released(plan_topic(gone), "TopicRetained")
+    begun = dataclasses.replace(deleted(view(topic(deleting=True))), goes_with_definition=True)
     assert _released(plan_topic(begun), "TopicDeletionContinues")
 
 
@@ -87,6 +90,17 @@ def test_the_topic_is_deleted_first() -> None:
     assert state(plan)["Reconciling"] == "True/Deleting"
     assert plan.status is not None
     assert plan.status.observed_generation == 2
+
+
+def test_a_topic_that_loses_its_replicas_was_not_changed_by_somebody_else() -> None:
+    before = plan_topic(deleted(partitions=2, replicationFactor=2))
+    seen = view(topic((1,), (2,), deleting=True))
+    after = plan_topic(deleted(seen, partitions=2, replicationFactor=2))
+    assert state(before)["Synced"] == "True/AsDeclared"
+    assert state(after)["Synced"].startswith("Unknown")
+    assert before.status is not None
+    assert after.status is not None
+    assert transition_events(before.status, after.status) == ()
 
 
 def test_then_it_is_waited_for() -> None:

@@ -128,6 +128,17 @@ class TestCreation:
         refused = attempt(command, refusal, retry_in_s=600, brokers=view(brokers=4).brokers)
         assert plan_topic(request(attempts=[refused])).commands == (command,)
 
+    def test_a_name_that_is_taken_is_tried_again_once_it_is_taken_by_others_or_nobody(self) -> None:
+        subject = resource(topicName="or.ders")
+        (command,) = plan_topic(request(subject)).commands
+        refusal = Rejected(Reason.TOPIC_NAME_COLLISION, "collides with or_ders", "topic")
+        refused = attempt(command, refusal, retry_in_s=600, twins=("or_ders",))
+        taken, other = view(topic(name="or_ders")), view(topic(name="or_ders"), topic(name="users"))
+        for seen in (taken, other):
+            assert plan_topic(request(subject, seen, attempts=[refused])).commands == ()
+        for seen in (view(), view(topic(name="users"))):
+            assert plan_topic(request(subject, seen, attempts=[refused])).commands == (command,)
+
     @pytest.mark.parametrize(
         "outcome", [Accepted(), Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no server answered")]
     )

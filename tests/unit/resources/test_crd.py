@@ -12,6 +12,7 @@ from pydantic import Field
 
 from regent.model.topic import MAX_PARTITIONS
 from regent.resources.base import ApiModel, CustomResource
+from regent.resources.broker_drain import BrokerDrain
 from regent.resources.crd import HEADER, RESOURCES, crd, render_crds, write_crds
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import Cel
@@ -106,6 +107,57 @@ def test_as_many_partitions_can_be_declared_as_the_controller_creates() -> None:
     spec = _schema(crd(KafkaTopic))["properties"]["spec"]["properties"]
     assert spec["partitions"]["maximum"] == MAX_PARTITIONS
     assert spec["replicaAssignment"]["maxItems"] == MAX_PARTITIONS
+
+
+DEFAULTS: dict[type[CustomResource], dict[str, object]] = {
+    KafkaTopic: {
+        "onForeignDeletion": "Alert",
+        "adoptionPolicy": "Adopt",
+        "managementPolicy": "Managed",
+    },
+    PartitionReassignment: {
+        "rebalance.replicaBalancePercent": 110,
+        "rebalance.leaderBalancePercent": 110,
+        "rebalance.spark.imagePullPolicy": "IfNotPresent",
+        "rebalance.spark.sparkVersion": "4.3.0",
+        "rebalance.spark.serviceAccount": "spark",
+        "rebalance.spark.driver.cores": 1,
+        "rebalance.spark.driver.memory": "1g",
+        "rebalance.spark.executor.cores": 1,
+        "rebalance.spark.executor.memory": "1g",
+        "rebalance.spark.executor.instances": 1,
+        "rebalance.spark.timeoutSeconds": 1800,
+        "rebalance.spark.ttlSecondsAfterFinished": 600,
+        "rebalance.history.windowSeconds": 604800,
+        "rebalance.history.percentile": 95,
+        "rebalance.history.maxAgeSeconds": 3600,
+        "approval.policy": "Manual",
+        "desiredState": "Running",
+        "undoWindowSeconds": 86400,
+        "concurrency.perBroker": 5,
+        "concurrency.total": 50,
+        "concurrency.perPartitionOneByOne": False,
+        "onDrift": "Stop",
+        "racks": "Keep",
+    },
+    BrokerDrain: {
+        "mode": "Replicas",
+        "desiredState": "Drained",
+        "racks": "Keep",
+        "concurrency.perBroker": 5,
+        "concurrency.total": 50,
+    },
+}
+
+
+@pytest.mark.parametrize("resource", RESOURCES)
+def test_defaults_stay_as_they_are(resource: type[CustomResource]) -> None:
+    """A default is stored with every object, and looks like a wish from then on: objects of an
+    earlier definition keep what another default was, also after a rollback to it. So one that is
+    changed or taken away has to be told from a wish (``regent.resources.field_owners``)."""
+    spec = _schema(crd(resource))["properties"]["spec"]
+    found = {path[1:]: node["default"] for path, node in _nodes(spec) if "default" in node}
+    assert found == DEFAULTS[resource]
 
 
 def test_the_deletion_policy_has_no_default_and_the_one_in_effect_is_shown() -> None:

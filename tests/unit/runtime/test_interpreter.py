@@ -47,6 +47,17 @@ async def test_reads_and_writes_reach_zookeeper() -> None:
     assert list(multi) == [ZkError.BAD_VERSION]
 
 
+async def test_the_core_learns_which_session_is_its_own() -> None:
+    process = Process()
+
+    async def scenario() -> tuple[Any, ...]:
+        await fx.Multi([Create(paths.CONTROLLER, ephemeral=True)])
+        return await fx.ReadData([paths.CONTROLLER]), await fx.OwnSession()
+
+    (node,), own = await run(process, scenario())
+    assert own == node.ephemeral_owner != 0
+
+
 async def test_a_process_without_a_standbys_cache_has_nothing_to_take_over_from() -> None:
     async def scenario() -> object:
         return await fx.ReadStandby()

@@ -11,10 +11,13 @@ import pytest
 
 from regent.controller import events as e
 from regent.controller.view import ClusterView, PartitionHealth, RefusedReplica, TopicView
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.partition import TopicPartition
 from regent.runtime import view_publisher
 from regent.runtime.view_publisher import ViewPublisher, topic_view
 from regent.zk_data import paths
+from regent.zk_data.controller import encode_controller
+from regent.zk_data.operations import Create
 from tests.unit.runtime.worlds import Process
 
 
@@ -77,6 +80,23 @@ async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:
         assert await told(publisher, frozenset({"a"})) is None
         assert not publisher.view.is_active
         assert publisher.view.topics == {}
+
+
+async def test_another_regent_in_charge_is_news_for_all_resources() -> None:
+    process = Process()
+    await process.interpreter.drive(process.controller.process(e.Startup()))
+    served = ServedResources("kafka/regent")
+    content = encode_controller(7, 0, election_path="/regent/election", resources=served)
+    process.outsider.multi([Create(paths.CONTROLLER, content)])
+    await process.interpreter.drive(process.controller.process(e.ControllerChange()))
+    publisher = ViewPublisher(process.controller)
+    news: list[frozenset[str] | None] = []
+    publisher.subscribe(news.append)
+    publisher.publish(frozenset())
+    assert publisher.view.active_regent == ActiveRegent(7, served)
+    assert news == [None]
+    publisher.publish(frozenset())
+    assert news == [None]
 
 
 async def test_a_listener_that_fails_costs_the_others_nothing(

@@ -12,6 +12,7 @@ from regent.controller.events import ControllerEvent
 from regent.controller.kafka_controller import KafkaController
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import ReplicaAssignment
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import StandbyPort
@@ -21,6 +22,7 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.reported_facts import facts_of
 
 
 class KeptChannels:
@@ -65,6 +67,9 @@ class KeptChannels:
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
         return self.protocol
+
+    def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
+        return facts_of(brokers)
 
     def close_all(self) -> None:
         self.open.clear()

@@ -6,11 +6,16 @@ import asyncio
 import json
 import socket
 import ssl
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
+from aiohttp import web
 
 from regent.kube.health import KubeHealth
 from regent.kube.settings import KubeSettings
@@ -19,6 +24,9 @@ from regent.servers.eviction_endpoint import EvictionEndpoint
 from regent.servers.eviction_settings import eviction_settings
 from regent.settings.loading import load_settings
 from sandbox.pki import Authority
+from tests.unit.kube.eviction.builders import pod
+from tests.unit.kube.small_server import THING, Server
+from tests.unit.kube.small_server import serving as api_served
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -99,6 +107,59 @@ def test_a_token_that_is_none_is_named(
         endpoint(options)
 
 
+@asynccontextmanager
+async def served(
+    options: dict[str, Any], folder: Path
+) -> AsyncIterator[Callable[[], Awaitable[tuple[int, str]]]]:
+    """The endpoint; what is yielded asks it about an eviction: status and text of the answer."""
+    serving = endpoint(options)
+    stop = asyncio.Event()
+    running = asyncio.create_task(serving.run(stop, KubeHealth()))
+    trust = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+
+    async def ask() -> tuple[int, str]:
+        url = f"https://127.0.0.1:{serving.port}/evictions/s3cr3t"
+        async with (
+            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
+            session.post(url, data=json.dumps(REVIEW)) as response,
+        ):
+            return response.status, await response.text()
+
+    try:
+        yield ask
+    finally:
+        stop.set()
+        await running
+        serving.close()
+
+
+async def test_when_somebody_asked_is_written_down_by_the_clock_of_the_api_server(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The replica that looks after the BrokerDrain counts from then, and has another clock."""
+    api, now = Server(), datetime(2036, 1, 2, 3, 4, 5, tzinfo=UTC)
+    broker = {"kind": "Pod", **pod("broker-1")}
+    broker["metadata"]["resourceVersion"] = "1"
+    listed = {"kind": "BrokerDrainList", "metadata": {"resourceVersion": "1"}, "items": []}
+    api.answers = [
+        web.json_response(answer, headers={"Date": format_datetime(now, usegmt=True)})
+        for answer in (broker, listed, THING)
+    ]
+    async with api_served(api) as api_url:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", api_url))
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        api.valid_token = ""
+        async with served(options, tmp_path) as ask:
+            status, text = await ask()
+            assert status == 200, text
+    method, path, _, body = api.requests[-1]
+    assert (method, path.rpartition("/")[2]) == ("POST", "brokerdrains")
+    asked = json.loads(body)["metadata"]["annotations"]["kafka.regent.dev/eviction-asked-at"]
+    assert timedelta() <= datetime.fromisoformat(asked) - now < timedelta(hours=1)
+
+
 async def test_what_cannot_be_decided_is_left_to_the_failure_policy(
     options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -107,27 +168,31 @@ async def test_what_cannot_be_decided_is_left_to_the_failure_policy(
     kubeconfig.write_text(KUBECONFIG)
     monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
-    serving = endpoint(options)
-    stop = asyncio.Event()
-    running = asyncio.create_task(serving.run(stop, KubeHealth()))
-    trust = ssl.create_default_context(cafile=str(tmp_path / "ca.pem"))
-    url = f"https://127.0.0.1:{serving.port}/evictions/s3cr3t"
-    try:
-        async with (
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
-            session.post(url, data=json.dumps(REVIEW)) as response,
-        ):
-            text = await response.text()
-            assert response.status == 500
-            assert text.startswith("GET /api/v1/namespaces/kafka/pods/broker-1: Cannot connect")
+    async with served(options, tmp_path) as ask:
+        status, text = await ask()
+        assert status == 500
+        assert text.startswith("GET /api/v1/namespaces/kafka/pods/broker-1: Cannot connect")
         options["eviction_token_file"].unlink()
-        async with (
-            aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=trust)) as session,
-            session.post(url, data=json.dumps(REVIEW)) as response,
-        ):
-            assert response.status == 500
-            assert "eviction_token_file" in await response.text()
-    finally:
-        stop.set()
-        await running
-        serving.close()
+        status, text = await ask()
+        assert status == 500
+        assert "eviction_token_file" in text
+
+
+async def test_what_is_not_decided_in_time_is_left_to_the_failure_policy_too(
+    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The API server does not wait for longer, whatever the question itself waits for."""
+    monkeypatch.setattr("regent.servers.eviction_endpoint._TIMEOUT_S", 0.5)
+    monkeypatch.setattr("regent.servers.eviction_endpoint._MAX_CONNECTIONS", 1)
+    api = Server()
+    api.gate.clear()
+    async with api_served(api) as api_url:
+        kubeconfig = tmp_path / "kubeconfig"
+        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", api_url))
+        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        async with served(options, tmp_path) as ask:
+            answers = await asyncio.gather(*(ask() for _ in range(4)))
+        api.gate.set()
+    assert [status for status, _ in answers] == [500] * 4
+    assert sum("there was no verdict within 0.5 s" in text for _, text in answers) >= 2

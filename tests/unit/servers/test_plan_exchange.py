@@ -20,7 +20,7 @@ from regent.model.errors import ConfigurationError
 from regent.network.listening import listening_socket
 from regent.observability.http_connections import HttpLimits
 from regent.planning.goals import PlannerGoals
-from regent.servers.plan_exchange import PlanExchange, open_exchange
+from regent.servers.plan_exchange import ANSWERED_KNOWN, PlanExchange, open_exchange
 from regent.settings import Settings
 from regent_rebalance.errors import ExchangeError
 from regent_rebalance.exchange_client import Exchange
@@ -112,6 +112,44 @@ async def test_a_token_ends_with_its_job() -> None:
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
             assert (await raw(exchange, "GET", "/v1/task"))[0] == 200
         assert (await raw(exchange, "GET", "/v1/task"))[0] == 401
+
+
+async def test_a_job_that_has_answered_is_told_so_when_nobody_waits_for_it_any_more(
+    tmp_path: Path,
+) -> None:
+    """Its plan is taken at once, and the confirmation may have been lost."""
+    async with serving() as exchange:
+        with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
+            assert (await raw(exchange, "PUT", "/v1/answer", data=PLAN))[0] == 204
+        for method, path in (("PUT", "/v1/answer"), ("GET", "/v1/task"), ("GET", "/v1/snapshot")):
+            status, text = await raw(exchange, method, path, data=PLAN)
+            assert (status, text) == (409, "this job has answered already\n")
+        await asyncio.to_thread(client(exchange.url, tmp_path).hand_in, 0, PLAN)
+        with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
+            assert (await raw(exchange, "GET", "/v1/task"))[0] == 200, "it is waited for again"
+
+
+async def test_of_jobs_that_have_answered_the_last_ones_are_known() -> None:
+    async with serving() as exchange:
+        tokens = [f"token {number}" for number in range(ANSWERED_KNOWN + 1)]
+        for token in tokens:
+            digest = hashlib.sha256(token.encode()).hexdigest()
+            with exchange.offer(TASK, token_sha256=digest) as offer:
+                offer.hand_in(PlannerAnswer(0, PLAN))
+        assert (await raw(exchange, "PUT", "/v1/answer", token=tokens[-1], data=PLAN))[0] == 409
+        assert (await raw(exchange, "PUT", "/v1/answer", token=tokens[0], data=PLAN))[0] == 401
+
+
+async def test_who_copies_the_digest_of_a_job_gets_nothing() -> None:
+    copied = PlanTask(b"a snapshot of another job", TASK.goals)
+    async with serving() as exchange:
+        with (
+            exchange.offer(TASK, token_sha256=TOKEN_SHA256) as offer,
+            exchange.offer(copied, token_sha256=TOKEN_SHA256) as copy,
+        ):
+            assert (await raw(exchange, "GET", "/v1/snapshot"))[1] == TASK.snapshot.decode()
+            assert (await raw(exchange, "PUT", "/v1/answer", data=PLAN))[0] == 204
+            assert (offer.answer, copy.answer) == (PlannerAnswer(0, PLAN), None)
 
 
 async def test_what_is_too_large_or_has_no_end_is_refused(tmp_path: Path) -> None:

@@ -57,10 +57,12 @@ def test_it_is_ready_once_the_cluster_is_read_and_says_who_is_the_controller() -
     world = ClientWorld()
     world.create_topic("t", (1, 2))
     loops: list[asyncio.AbstractEventLoop] = []
+    connections: list[Connections] = []
 
     def connect(listener: Any) -> Any:
         loops.append(asyncio.get_running_loop())
-        return Connections(world.server.connect(), listener, has_watches=True)
+        connections.append(Connections(world.server.connect(), listener, has_watches=True))
+        return connections[-1]
 
     service = ClientService(
         config=ControllerConfig(1_000_000_001),
@@ -83,5 +85,8 @@ def test_it_is_ready_once_the_cluster_is_read_and_says_who_is_the_controller() -
         loops[0].call_soon_threadsafe(world.admin.multi, [Delete(paths.CONTROLLER)])
         wait_until(service.remark, timeout_s=60, describe="it to say that nobody is the controller")
         assert None in changes
+        assert service.liveness_problem() is None
+        connections[0].what_has_ended = "the thread zookeeper-session was ended"
+        assert service.liveness_problem() == "the thread zookeeper-session was ended"
     finally:
         service.stop()

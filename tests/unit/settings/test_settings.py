@@ -11,6 +11,7 @@ import pytest
 from regent import zk_data
 from regent.app import controller_config
 from regent.connections.client_settings import channel_settings, zookeeper_settings
+from regent.model.active_regent import ServedResources
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.errors import ConfigurationError
 from regent.servers.endpoint_settings import server_settings
@@ -240,6 +241,20 @@ def test_the_balance_of_leaders_reaches_the_controller() -> None:
     assert not config.auto_leader_rebalance_enable
     assert config.leader_imbalance_check_interval_s == 7
     assert config.leader_imbalance_per_broker_percentage == 0
+
+
+def test_others_are_told_which_resources_are_served() -> None:
+    options = {
+        "zookeeper": "z:1",
+        "lease_namespace": "kafka",
+        "lease_name": "east",
+        "namespaces": ["shop"],
+        "cluster_name": "east",
+    }
+    served = ServedResources("kafka/east", ("shop",), "east")
+    assert controller_config(load_settings(options)).resources == served
+    without = {"zookeeper": "z:1", "without_kubernetes": True}
+    assert controller_config(load_settings(without)).resources == ServedResources(None)
 
 
 def test_brokers_and_clients_are_not_served_by_default() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from regent.model.errors import ConfigurationError
@@ -298,3 +299,16 @@ def test_the_document_names_partitions_and_the_order() -> None:
         "brokers": [{"broker": 1, "regain": 1, "remaining": 0}],
         "bringNothingBack": [],
     }
+
+
+def test_a_pattern_hides_no_topic_whose_min_isr_was_only_assumed() -> None:
+    taken = snapshot({1: "a", 2: "a"}, [(1, 2)])
+    other = msgspec.structs.replace(taken.partitions[0], topic="other")
+    both = replace(taken, partitions=(other, *taken.partitions))
+    told = "min.insync.replicas is 1 for 1 topics of which the snapshot does not tell it"
+    by_pattern = Conditions(min_isr_patterns=(("t", 2),))
+    assert told in fly(both, (Kill((1,)),), by_pattern).assumptions
+    assert not any(
+        "does not tell" in sentence
+        for sentence in fly(taken, (Kill((1,)),), by_pattern).assumptions
+    )

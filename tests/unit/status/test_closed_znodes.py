@@ -15,6 +15,7 @@ from regent.status.reader import ClusterReader
 from regent.status.report import ExitStatus, exit_status
 from regent.status.sample import left_out_of
 from regent.status.snapshot import read_view
+from regent.status.story import tell_topic
 from regent.status.text import render_status
 from regent.status.topic import Target, read_topic
 from regent.zk_data import paths
@@ -139,14 +140,19 @@ async def test_a_closed_znode_is_named_and_taken_neither_for_missing_nor_for_bro
 
 async def test_what_is_open_is_shown() -> None:
     report = await status(paths.topic("t"), paths.broker_id(1), paths.partition_state(T1))
-    assert report["controller"] == {"id": 1, "epoch": 1, "kind": "broker"}
+    assert report["controller"] == {"id": 1, "epoch": 1, "kind": "broker", "customResources": None}
     assert [(b["id"], b["epoch"] is None) for b in report["brokers"]] == [(1, True), (2, False)]
     assert (report["partitions"]["topics"], report["partitions"]["online"]) == (2, 1)
 
 
 async def test_a_controller_that_cannot_be_read_is_not_said_to_be_missing() -> None:
     report = await status(paths.CONTROLLER)
-    assert report["controller"] == {"id": None, "epoch": 1, "kind": "unknown"}
+    assert report["controller"] == {
+        "id": None,
+        "epoch": 1,
+        "kind": "unknown",
+        "customResources": None,
+    }
     assert "Controller  unknown: /controller cannot be read, epoch 1" in render_status(report)
 
 
@@ -202,3 +208,10 @@ async def test_a_sample_names_what_could_not_be_read() -> None:
     assert read.problems[0].startswith("topic broken is left out: ")
     assert read.problems[1].startswith("partition half-1 is left out: ")
     assert [part.partition for part in read.view.topics["half"].partitions] == [0]
+
+
+async def test_partitions_whose_state_may_not_be_read_are_not_said_to_be_in_sync() -> None:
+    reader = cluster(paths.partition_state(T0))
+    topic = await read_topic(reader, Target("t", None), changed=[], problems=[])
+    assert topic is not None
+    assert list(tell_topic(topic, live=[1, 2])) == ["Topic t: 2 partitions, 1 of unknown state."]

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from regent.model.active_regent import ServedResources
 from regent.status.report import ExitStatus, exit_status
 from regent.status.text import render_status
 
@@ -59,6 +60,30 @@ def test_a_pipe_gets_whole_lines() -> None:
     assert " ".join(endpoints) in output
     assert "[bold]a" in output
     assert "/x: " + "y" * 500 in output
+
+
+@pytest.mark.parametrize(
+    ("served", "expected"),
+    [
+        (ServedResources("kafka/regent"), "Lease kafka/regent, all namespaces"),
+        (ServedResources("kafka/a", ("x", "y")), "Lease kafka/a, namespaces x, y"),
+        (
+            ServedResources("k/a", ("x",), "east", is_default=True),
+            "Lease k/a, namespaces x, clusterRef east or none",
+        ),
+        (ServedResources(None), "none: it runs without_kubernetes"),
+    ],
+)
+def test_which_resources_the_controller_serves_is_said(
+    served: ServedResources, expected: str
+) -> None:
+    controller = {**report()["controller"], "customResources": served.report()}
+    assert f"\nResources   {expected}\n" in render_status(report(controller=controller))
+
+
+def test_one_that_does_not_say_has_no_line() -> None:
+    controller = {**report()["controller"], "customResources": None}
+    assert "Resources" not in render_status(report(controller=controller))
 
 
 def test_a_regent_that_does_not_lead_says_why() -> None:

@@ -10,6 +10,7 @@ from regent.controller.commands import Command, Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.reassignment.algebra import cancelled, reassign_to
 from regent.controller.view import ClusterView
+from regent.model.active_regent import ServedResources
 from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerQuestionError,
@@ -88,6 +89,7 @@ class Connections:
         self.recursive_watches = watches(client)
         self.channels = KeptChannels()
         self.is_session_fenced = False
+        self.what_has_ended: str | None = None
         self._listener = listener
         client.on_event(self._take)
 
@@ -102,6 +104,9 @@ class Connections:
 
     def session_problem(self) -> str | None:
         return None
+
+    def defect(self) -> str | None:
+        return self.what_has_ended
 
     def channel_problems(self) -> Mapping[int, str]:
         return {}
@@ -248,14 +253,19 @@ class ClientWorld:
         content = encode_broker(make_broker(broker_id), timestamp_ms=0)
         self.admin.multi([Create(paths.broker_id(broker_id), content)])
 
-    def elect(self, controller_id: int, *, epoch: int) -> None:
+    def elect(
+        self, controller_id: int, *, epoch: int, resources: ServedResources | None = None
+    ) -> None:
+        """A broker becomes the controller; or a Regent, if it says which resources it serves."""
+        path = None if resources is None else "/regent/election"
+        holder = encode_controller(controller_id, 0, election_path=path, resources=resources)
         node = self.server.get(paths.CONTROLLER_EPOCH)
         content = encode_controller_epoch(epoch)
         if self.server.get(paths.CONTROLLER) is not None:
             self.admin.multi([Delete(paths.CONTROLLER)])
         self.admin.multi(
             [
-                Create(paths.CONTROLLER, encode_controller(controller_id, 0)),
+                Create(paths.CONTROLLER, holder),
                 Create(paths.CONTROLLER_EPOCH, content)
                 if node is None
                 else SetData(paths.CONTROLLER_EPOCH, content),

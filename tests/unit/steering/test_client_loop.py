@@ -25,6 +25,7 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.controller.view import PartitionHealth
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
@@ -80,6 +81,19 @@ class TestView:
         world.elect(2, epoch=8)
         await world.until(lambda: (world.view.controller_id, world.view.controller_epoch) == (2, 8))
         assert world.connections.channels.open.keys() == {1, 2}
+
+    async def test_a_regent_that_is_the_controller_is_news_for_all_resources(
+        self, world: ClientWorld
+    ) -> None:
+        news: list[tuple[frozenset[str] | None, ActiveRegent | None]] = []
+        publisher = world.loop.publisher
+        publisher.subscribe(lambda topics: news.append((topics, publisher.view.active_regent)))
+        regent = ActiveRegent(7, ServedResources("kafka/regent", ("shop",)))
+        world.elect(7, epoch=8, resources=regent.resources)
+        await world.until(lambda: (None, regent) in news)
+        assert world.view.may_act
+        world.elect(2, epoch=9)
+        await world.until(lambda: (None, None) in news)
 
     async def test_without_recursive_watches_it_reads_again_and_again(self) -> None:
         async with ClientWorld(has_watches=False) as world:

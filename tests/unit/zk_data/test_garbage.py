@@ -33,6 +33,7 @@ DECODERS: dict[str, Callable[[bytes], object]] = {
     "config": lambda data: config.decode_entity_config("/n", data),
     "config change": lambda data: config.decode_config_change("/n", data),
     "controller": controller.decode_controller,
+    "active Regent": controller.decode_active_regent,
     "controller epoch": controller.decode_controller_epoch,
     "feature": features.decode_feature,
     "isr change": lambda data: notifications.decode_isr_change_notification("/n", data),
@@ -72,6 +73,12 @@ FIELDS = [
         "0",
         "min_version",
         "terms",
+        "electionPath",
+        "customResources",
+        "lease",
+        "namespaces",
+        "clusterName",
+        "isDefault",
     ),
 ]
 SCALARS = (

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.simulation.broker_znodes import encode_cluster_id
@@ -35,6 +36,39 @@ def test_controller() -> None:
     for data in (b"3", b"{}", b'{"brokerid":"3"}', b""):
         with pytest.raises(MalformedZNodeError, match=r"^/controller: "):
             controller.decode_controller(data)
+
+
+_SERVED = ServedResources("kafka/regent", ("shop", "web"), "east", is_default=True)
+
+
+@pytest.mark.parametrize(
+    "served",
+    [None, ServedResources(None), ServedResources("kafka/regent"), _SERVED],
+)
+def test_a_regent_says_which_resources_it_serves(served: ServedResources | None) -> None:
+    data = controller.encode_controller(7, 0, election_path="/a", resources=served)
+    assert controller.decode_active_regent(data) == ActiveRegent(7, served)
+    assert controller.decode_controller(data) == 7
+    assert controller.decode_election_path(data) == "/a"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [b"3", b"{}", b'{"lease":7}', b'{"lease":"a/b","namespaces":"all"}'],
+)
+def test_a_regent_of_another_version_is_one_all_the_same(said: bytes) -> None:
+    data = b'{"brokerid":7,"electionPath":"/a","customResources":' + said + b',"more":1}'
+    assert controller.decode_active_regent(data) == ActiveRegent(7)
+    assert controller.decode_controller(data) == 7
+    later = b'{"lease":"a/b","namespaces":["shop"],"more":1}'
+    data = b'{"brokerid":7,"electionPath":"/a","customResources":' + later + b"}"
+    known = ServedResources("a/b", ("shop",))
+    assert controller.decode_active_regent(data) == ActiveRegent(7, known)
+
+
+@pytest.mark.parametrize("data", [b"?", b"{}", b'{"brokerid":3}', b'{"electionPath":"/a"}'])
+def test_a_broker_is_no_regent(data: bytes) -> None:
+    assert controller.decode_active_regent(data) is None
 
 
 @given(st.integers(0, 2**31 - 2))

@@ -51,6 +51,16 @@ TOPICS = st.builds(
 )
 
 
+@pytest.mark.parametrize("behind", [b"\x00", b"\x00\n", b" }", b"{}", b"\xff"])
+def test_what_is_behind_the_json_is_ignored_as_in_kafka(behind: bytes) -> None:
+    state = b' {"controller_epoch":1,"leader":2,"version":1,"leader_epoch":0,"isr":[2]}'
+    assert decode_partition_state(STATE_PATH, znode(state + behind)) == LeaderAndIsr(
+        2, 0, (2,), 1, 4
+    )
+    topic = b'{"version":1,"partitions":{"0":[1,2]}}'
+    assert decode_topic("t", topic + behind) == decode_topic("t", topic)
+
+
 @given(STATES)
 def test_a_state_survives_the_round_trip(state: LeaderAndIsr) -> None:
     data = encode_partition_state(state)

@@ -21,6 +21,7 @@ from kazoo.recipe.lock import Lock
 from regent.zookeeper.kazoo_client import OneSessionClient, access_control_list
 from regent.zookeeper.receive_buffer import Event
 from regent.zookeeper.settings import SaslSettings, ZooKeeperSettings
+from tests.support.thread_shortage import thread_shortage
 
 SETTINGS = ZooKeeperSettings(hosts=("a:1", "b:2"), session_timeout_ms=9_000, connect_timeout_ms=500)
 
@@ -375,3 +376,15 @@ def test_a_closed_connection_and_silence_end_a_read(client: OneSessionClient) ->
         one.close()
         with pytest.raises(ConnectionDropped):
             client._connection._read(1, 5.0)
+
+
+@pytest.mark.parametrize("left", [0, 1, 2])
+def test_a_client_that_not_all_threads_are_there_for_leaves_none_behind(
+    client: OneSessionClient, left: int
+) -> None:
+    """It is started with two of the handler's and that of the connection."""
+    before = set(threading.enumerate())
+    with thread_shortage(left=left), pytest.raises(RuntimeError, match="can't start new thread"):
+        client.start_async()
+    client.dispose()
+    assert set(threading.enumerate()) <= before

@@ -29,6 +29,7 @@ from regent.controller.broker_requests import (
 from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import IsrChangesMade, PartitionReassignmentIsrChange
+from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, examples
 from regent.controller.partitions.isr_announcements import announce_soon
 from regent.controller.partitions.isr_change_rules import decide
 from regent.controller.partitions.overtaken_answers import answer_to, expect_overtaken
@@ -42,6 +43,7 @@ from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.partition_state_znodes import write_partition_states
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import (
+    INVALID_REQUEST,
     INVALID_UPDATE_VERSION,
     NONE,
     NOT_CONTROLLER,
@@ -137,14 +139,20 @@ def _identify(
     requests: Sequence[AlterPartitionRequest],
     results: dict[_Place, IsrChangeResult],
 ) -> list[_Change]:
-    """The changes of partitions that are known; the others have their results."""
+    """The changes of partitions that are known; the others have their results. Where a request
+    names a partition more than once, the last change counts."""
     leadership = context.cluster.leadership
     changes: list[_Change] = []
     for number, request in enumerate(requests):
         if not _is_alive(context, request):
             continue
+        last = {(wanted.topic, wanted.partition): i for i, wanted in enumerate(request.changes)}
         for i, wanted in enumerate(request.changes):
             place = _Place(number, i)
+            if last[wanted.topic, wanted.partition] != i:
+                # No leader asks so, and each would take a round trip of its own.
+                results[place] = _refused(wanted, INVALID_REQUEST)
+                continue
             topic = _name_of(context, wanted.topic)
             if topic is None:
                 results[place] = _refused(wanted, UNKNOWN_TOPIC_ID)
@@ -275,8 +283,13 @@ def _by_what_is_stored(context: ControllerContext, change: _Change) -> IsrChange
 
 
 def _note_failures(active: ActiveController, failures: Mapping[TopicPartition, str]) -> None:
-    for tp, reason in failures.items():
-        active.log.error("ISR change not written", partition=str(tp), reason=reason)
+    """One entry for all partitions of a write."""
+    if failures:
+        active.log.error(
+            ISR_CHANGES_NOT_WRITTEN,
+            partitions=len(failures),
+            examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
+        )
 
 
 def _refused(wanted: IsrChange, error_code: int) -> IsrChangeResult:

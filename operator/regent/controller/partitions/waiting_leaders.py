@@ -22,11 +22,12 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
 from regent.controller.effects import PublishView
-from regent.controller.log import examples
+from regent.controller.log import LEADERS_WAIT, examples
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.term.cluster_loading import refresh_leadership
-from regent.controller.transitions.partition_state_znodes import write_partition_states
+from regent.controller.transitions.partition_epochs import WRITES_MAX, reach_partition_epochs
+from regent.controller.transitions.partition_state_znodes import known_states
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION, UNKNOWN_SERVER_ERROR
 
@@ -38,16 +39,12 @@ _LEADER_EPOCHS_END: Final = 2**30
 """Half of the leader epochs that there are. A broker that asks with a higher one is in error, and
 the epochs of its partition would be used up with it."""
 
-_WRITES_MAX: Final = 200
-"""How often the state of a partition is written for its partition epoch: each is a round trip, in
-which other events wait."""
-
 
 def can_be_raised_above(known: KnownEpochs, state: LeaderAndIsr) -> bool:
     """Whether a partition's epochs may be raised until a leader that knows these takes them."""
     return (
         known.leader_epoch <= state.leader_epoch or known.leader_epoch < _LEADER_EPOCHS_END
-    ) and known.partition_epoch - state.partition_epoch <= _WRITES_MAX
+    ) and known.partition_epoch - state.partition_epoch <= WRITES_MAX
 
 
 def is_left_waiting(
@@ -75,7 +72,7 @@ async def raise_leader_epochs(
 
     To be called before their leaders are answered: a successor would not know that they wait. What
     fails is tried again with the next watch check, since no watch reports that a znode can be
-    written again.
+    written again. Until then nothing is done for a leader that asks again with the same epochs.
 
     Args:
         waiting: The epochs that the leaders know.
@@ -88,7 +85,9 @@ async def raise_leader_epochs(
     epochs = {
         tp: known
         for tp, known in waiting.items()
-        if tp in leadership and _ignores(known, leadership[tp])
+        if tp in leadership
+        and _ignores(known, leadership[tp])
+        and context.waiting_leaders.get(tp) != known
     }
     if not epochs:
         return frozenset()
@@ -106,7 +105,7 @@ async def raise_leader_epochs(
         )
     if failures:
         active.log.error(
-            "Leaders wait: their leader epochs cannot be raised",
+            LEADERS_WAIT,
             partitions=len(failures),
             examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
         )
@@ -118,26 +117,18 @@ async def _reach_partition_epochs(
     active: ActiveController, epochs: Mapping[TopicPartition, KnownEpochs]
 ) -> dict[TopicPartition, str]:
     """Write states as they are until the next write gives them the partition epochs that leaders
-    know. One at a time: what somebody else writes meanwhile is not to be overwritten.
+    know.
 
     Returns:
         Partitions where that did not take place, with reasons.
     """
     context = active.context
-    behind = {tp: context.cluster.leadership[tp] for tp in epochs}
-    reached: dict[TopicPartition, LeaderAndIsr] = {}
-    failures: dict[TopicPartition, str] = {}
-    while behind := {
-        tp: state
-        for tp, state in behind.items()
-        if state.partition_epoch + 1 < epochs[tp].partition_epoch
-    }:
-        outcome = await write_partition_states(context, behind)
-        failures |= outcome.failures
-        failures |= dict.fromkeys(outcome.conflicts, "its state has changed meanwhile")
-        reached |= outcome.written
-        behind = outcome.written
-    context.cluster.set_leadership(reached, ChangeKind.WRITTEN)
+    wanted = {tp: known.partition_epoch - 1 for tp, known in epochs.items()}
+    reached = await reach_partition_epochs(context, known_states(context, epochs), wanted)
+    failures = reached.failures | dict.fromkeys(
+        reached.conflicts, "its state has changed meanwhile"
+    )
+    context.cluster.set_leadership(reached.written, ChangeKind.WRITTEN)
     await refresh_leadership(context, failures, active.log)
     return failures
 

@@ -2,7 +2,8 @@
 
 The blocks for all brokers that wait are one write, conditional on the version of the node: brokers
 of a rolling upgrade still write it themselves. A block counts as given away once it is written,
-whether or not its broker gets the answer: so no id is ever given twice.
+whether or not its broker gets the answer: so no id is given twice. Nor is it where the node was
+set back, as far as this process has given ids.
 """
 
 from __future__ import annotations
@@ -17,6 +18,14 @@ from regent.controller.broker_requests import (
     Asked,
 )
 from regent.controller.effects import Write
+from regent.controller.log import (
+    PRODUCER_IDS_CONTENDED,
+    PRODUCER_IDS_EXHAUSTED,
+    PRODUCER_IDS_MALFORMED,
+    PRODUCER_IDS_NOT_WRITTEN,
+    PRODUCER_IDS_SET_BACK,
+    PRODUCER_IDS_UNREADABLE,
+)
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
@@ -73,24 +82,39 @@ async def _allocate(active: ActiveController, broker_ids: Sequence[int]) -> list
     for _ in range(ATTEMPTS):
         (node,) = await read_permitted([path])
         if isinstance(node, UnreadableZNode):
-            active.log.error("Producer ids not readable", path=path)
+            active.log.error(PRODUCER_IDS_UNREADABLE, path=path)
             return []
         try:
             next_id = decode_next_producer_id(None if node is None else node.data)
         except MalformedZNodeError as error:
-            active.log.error("Malformed producer id block", path=path, reason=error.reason)
+            active.log.error(PRODUCER_IDS_MALFORMED, path=path, reason=error.reason)
             return []
+        next_id = _above_given(active, next_id)
         last_block = next_id + (len(broker_ids) - 1) * BLOCK_SIZE
         if last_block + BLOCK_SIZE - 1 > MAX_PRODUCER_ID:
-            active.log.error("Producer ids exhausted", next_id=next_id)
+            active.log.error(PRODUCER_IDS_EXHAUSTED, next_id=next_id)
             return []
         data = encode_producer_id_block(broker_ids[-1], last_block)
         operation = Create(path, data) if node is None else SetData(path, data, node.version)
         (result,) = await Write([operation], guard=guard)
         if isinstance(result, Written):
+            active.context.cluster.given_producer_ids.note(last_block + BLOCK_SIZE)
             return [next_id + i * BLOCK_SIZE for i in range(len(broker_ids))]
         if result not in (ZkError.BAD_VERSION, ZkError.NODE_EXISTS, ZkError.NO_NODE):
-            active.log.error("Producer ids not written", path=path, answer=result.value)
+            active.log.error(PRODUCER_IDS_NOT_WRITTEN, path=path, answer=result.value)
             return []
-    active.log.warning("Producer ids not allocated: others write at the same time", path=path)
+    active.log.warning(PRODUCER_IDS_CONTENDED, path=path)
     return []
+
+
+def _above_given(active: ActiveController, next_id: int) -> int:
+    """The first id that nobody has got, by the node and by what we have given ourselves."""
+    known = active.context.cluster.given_producer_ids.next_id
+    if next_id < known:
+        active.log.warning(
+            PRODUCER_IDS_SET_BACK,
+            path=paths.PRODUCER_ID_BLOCK,
+            stored=next_id,
+            next_id=known,
+        )
+    return max(next_id, known)

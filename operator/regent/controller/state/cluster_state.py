@@ -18,6 +18,7 @@ from typing import Protocol
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.former_partitions import FormerPartitions
+from regent.controller.state.given_producer_ids import GivenProducerIds
 from regent.controller.state.hosted_replicas import Hosted
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -59,6 +60,7 @@ class ClusterState:
             them, by topic: what else is known of these is not all that there is. A change replaces
             the mapping.
         former_partitions: Of topics that were deleted.
+        given_producer_ids: Which producer ids this process has given away.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
 
@@ -69,6 +71,7 @@ class ClusterState:
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
         self.former_partitions = FormerPartitions()
+        self.given_producer_ids = GivenProducerIds()
         self.shutting_down: dict[int, None] = {}
         self.hosted: Hosted | None = None
         self.unreadable_topics: Mapping[str, str] = NO_TOPICS_UNREADABLE

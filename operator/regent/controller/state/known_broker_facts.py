@@ -10,13 +10,18 @@ from regent.model.topic_config import BrokerFacts
 
 
 class KnownBrokerFacts:
-    """Facts by broker, each with the life of the broker that it was learned of."""
+    """Facts by broker, each with the life of the broker that it was learned of.
+
+    Attributes:
+        deletions_wait: Topics are marked, and no broker has said yet whether they may be deleted.
+    """
 
     def __init__(self, cluster: ClusterState, *, has_replicas: Callable[[int], bool]) -> None:
         self._cluster = cluster
         self._has_replicas = has_replicas
         self._facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._live: tuple[BrokerFacts, ...] | None = None
+        self.deletions_wait = False
 
     def learn(self, broker_epoch: int, facts: BrokerFacts) -> None:
         """Remember what one life of a broker has said about itself."""

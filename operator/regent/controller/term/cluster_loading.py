@@ -18,6 +18,7 @@ from regent.controller.effects import ReadChildren
 from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
@@ -181,13 +182,14 @@ async def refresh_leadership(
 ) -> list[TopicPartition]:
     """Read the states of known partitions again. Returns the partitions that have leadership.
 
-    Those that cannot be read are noted, for the next watch check: no watch reports that they can.
+    Those that cannot be read, or whose partition epoch has gone down and cannot be raised, are
+    noted, for the next watch check: no watch reports that they can.
 
     Args:
         watch: Whether to leave watches on the state znodes.
     """
     known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
-    read = await read_partition_states(known, log, watch=watch)
+    read = await read_states_again(context, known, log, watch=watch)
     context.cluster.set_leadership(read.states, ChangeKind.OBSERVED)
     for tp in known if context.unread_states else ():
         context.unread_states.pop(tp, None)

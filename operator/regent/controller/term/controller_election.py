@@ -12,21 +12,26 @@ that only suspects another one deposes nobody else: :mod:`regent.controller.term
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from regent.controller.brokers import own_registration
 from regent.controller.config import ControllerConfig
-from regent.controller.effects import CurrentTime, Exists, Multi, ReadData
+from regent.controller.effects import CurrentTime, Exists, Multi, OwnSession, ReadData
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import DeposedHolder, Term
 from regent.controller.term.take_over import Predecessors
+from regent.model.active_regent import ActiveRegent
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
+    UnexpectedZooKeeperError,
     UnsupportedClusterError,
     ZooKeeperUnavailableError,
 )
 from regent.zk_data import paths
 from regent.zk_data.controller import (
+    decode_active_regent,
     decode_controller,
     decode_controller_epoch,
     decode_election_path,
@@ -44,17 +49,30 @@ from regent.zk_data.operations import (
     ZkError,
     ZNode,
 )
+from regent.zk_data.permitted_reads import NO_AUTH
 
 NO_CONTROLLER = -1
 UNKNOWN_CONTROLLER = -2
 """``/controller`` exists but does not decode."""
 
 
-async def watch_controller(log: ControllerLog) -> int:
-    """Id in ``/controller``, or one of the constants above; leaves a watch on the node."""
+class Holder(NamedTuple):
+    """Who holds ``/controller``.
+
+    Attributes:
+        controller_id: Its id, or one of the constants above.
+        regent: What it says of itself if it is a Regent.
+    """
+
+    controller_id: int
+    regent: ActiveRegent | None = None
+
+
+async def watch_controller(log: ControllerLog) -> Holder:
+    """Who holds ``/controller``; leaves a watch on the node."""
     await Exists([paths.CONTROLLER], watch=True)
     (node,) = await ReadData([paths.CONTROLLER])
-    return _holder_id(node, log)
+    return Holder(_holder_id(node, log), None if node is None else decode_active_regent(node.data))
 
 
 def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
@@ -104,9 +122,7 @@ async def elect(
     if holder is not None:
         _refuse_to_depose(holder, config)
     epoch = _next_epoch(epoch_node.data, above, log)
-    content = encode_controller(
-        config.controller_id, await CurrentTime(), election_path=config.election_path
-    )
+    content = _content(config, await CurrentTime())
     take_over = await _deposition(holder, predecessors, log)
     try:
         results = await Multi(
@@ -135,6 +151,16 @@ async def elect(
         deposed=NO_CONTROLLER if deposed is None else deposed.controller_id,
     )
     return ControllerContext(_term(config, epoch, version, deposed))
+
+
+def _content(config: ControllerConfig, now_ms: int) -> bytes:
+    """What ``/controller`` is to say."""
+    return encode_controller(
+        config.controller_id,
+        now_ms,
+        election_path=config.election_path,
+        resources=config.resources,
+    )
 
 
 async def _deposition(
@@ -240,24 +266,44 @@ async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) ->
     return None
 
 
-async def release(context: ControllerContext, log: ControllerLog) -> bool:
+async def release(term: Term, log: ControllerLog, *, is_registered: bool) -> bool:
     """Give ``/controller`` up so that a broker takes over at once. False if it was not ours.
 
     Our registration goes in the same transaction: whoever is elected does not see it.
+
+    Without the right to read ``/controller_epoch`` there is no fence. Then what ZooKeeper says of
+    the node stands in for it: that our own session owns it. A Regent that deposes us within that
+    round trip loses the node, resigns, and takes it again.
+
+    Raises:
+        ZooKeeperError: The node may still be there.
     """
-    while True:
-        registration = []
-        if context.is_registered:
-            registration = await own_registration.deletion(context.term.controller_id)
-        results = await Multi(
-            [
-                Check(paths.CONTROLLER_EPOCH, context.term.epoch_zk_version),
-                *registration,
-                Delete(paths.CONTROLLER),
-            ]
-        )
-        if not registration or results[1] not in (ZkError.NO_NODE, ZkError.BAD_VERSION):
-            break  # else it was changed in between
-    released = all(isinstance(result, Written) for result in results)
-    log.info("Controller released", epoch=context.term.epoch, released=released)
+    try:
+        fence = Check(paths.CONTROLLER_EPOCH, term.epoch_zk_version)
+        released = await _delete_own(term, [fence], Delete(paths.CONTROLLER), is_registered)
+    except UnexpectedZooKeeperError as error:
+        if error.code != NO_AUTH:
+            raise
+        (holder,) = await ReadData([paths.CONTROLLER])
+        if holder is None or holder.ephemeral_owner != await OwnSession():
+            return False
+        deletion = Delete(paths.CONTROLLER, holder.version)
+        released = await _delete_own(term, [], deletion, is_registered)
+        if released:
+            log.warning("Controller released without a check of the epoch", reason=str(error))
+    log.info("Controller released", epoch=term.epoch, released=released)
     return released
+
+
+async def _delete_own(
+    term: Term, fence: list[Operation], deletion: Delete, is_registered: bool
+) -> bool:
+    """Whether ``/controller`` and our registration, if we have one, are deleted."""
+    while True:
+        registration: list[Operation] = []
+        if is_registered:
+            registration += await own_registration.deletion(term.controller_id)
+        results = await Multi([*fence, *registration, deletion])
+        if not registration or results[len(fence)] not in (ZkError.NO_NODE, ZkError.BAD_VERSION):
+            break  # else it was changed in between
+    return all(isinstance(result, Written) for result in results)

@@ -10,6 +10,8 @@ more, and by ``regent status`` all the time.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_notes
 from regent.controller.log import ControllerLog
@@ -43,16 +45,20 @@ def _deposed_broker(context: ControllerContext) -> Broker | None:
     return broker
 
 
-def name_at_hand_back(context: ControllerContext, log: ControllerLog) -> None:
-    """Say which brokers have to be restarted, now that a broker is about to be elected."""
+def not_restarted(context: ControllerContext) -> tuple[int, ...]:
+    """Brokers whose controllers were deposed, and that are still in the same life."""
     brokers = context.cluster.brokers
-    unchanged = [
+    return tuple(
         broker_id
         for broker_id, epoch in context.deposed_controllers.items()
         if broker_id in brokers and brokers[broker_id].epoch == epoch
-    ]
-    if unchanged:
+    )
+
+
+def name_at_hand_back(brokers: Sequence[int], log: ControllerLog) -> None:
+    """Say which brokers have to be restarted, now that a broker is about to be elected."""
+    if brokers:
         log.warning(
             "Restart brokers before one of them is elected: their controllers were deposed",
-            brokers=unchanged,
+            brokers=list(brokers),
         )

@@ -5,7 +5,7 @@ What makes it end against its will is said in :mod:`regent.controller.term.failu
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController, Chance
@@ -22,6 +22,8 @@ from regent.controller.effects import (
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.former_partitions import FormerPartitions
+from regent.controller.state.given_producer_ids import GivenProducerIds
+from regent.controller.state.term import Term
 from regent.controller.term import (
     cluster_identity,
     cluster_loading,
@@ -34,12 +36,26 @@ from regent.controller.term.epoch_floor import EpochFloor
 from regent.controller.term.suspicion_limit import SuspicionLimit
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
-from regent.model.errors import OutdatedEpochError, ZooKeeperError, ZooKeeperUnavailableError
+from regent.model.active_regent import ActiveRegent
+from regent.model.errors import (
+    OutdatedEpochError,
+    SessionExpiredError,
+    ZooKeeperError,
+    ZooKeeperUnavailableError,
+)
 from regent.zk_data.replicas import presence_name
 
 _REELECT_TIMER: Final = "reelect"
 _FORGIVE_AFTER_MS: Final = 600_000
 """Failures further apart than this count as the first of their kind."""
+
+
+class _Held(NamedTuple):
+    """``/controller`` as a term that has ended held it. Nothing else of a term is kept: it is
+    large."""
+
+    term: Term
+    not_restarted: tuple[int, ...]
 
 
 class LifeCycle:
@@ -48,6 +64,7 @@ class LifeCycle:
     Attributes:
         active: Present while this process is the controller.
         controller_id_seen: Id in ``/controller`` when it was last read; negative if there is none.
+        regent_seen: The other Regent that held it then; None: somebody else did, or nobody.
         is_eligible: Whether this process may become the controller.
         cluster_id: Id of the Kafka cluster, once it was found.
     """
@@ -59,17 +76,20 @@ class LifeCycle:
         self._failures = 0
         self._failed_at_ms = 0
         self._holds_off = False
-        self._unreleased: ControllerContext | None = None
+        self._left: _Held | None = None
+        self._unreleased: _Held | None = None
         self._is_registered = False
         self._contends = False
         self._has_unusable_setting = False
         self._epochs = EpochFloor()
         self._former_partitions = FormerPartitions()
+        self._given_producer_ids = GivenProducerIds()
         self._suspicions = SuspicionLimit(
             config.suspicion_backoff_ms, config.suspicion_backoff_max_ms
         )
         self.active: ActiveController | None = None
         self.controller_id_seen = controller_election.NO_CONTROLLER
+        self.regent_seen: ActiveRegent | None = None
         self.is_eligible = False
         self._refusal: str | None = None
         self._failure: str | None = None
@@ -109,6 +129,7 @@ class LifeCycle:
     async def begin_session(self) -> None:
         """A new ZooKeeper session: whatever we owned and watched belonged to another one."""
         await self.resign()
+        self._left = self._unreleased = None
         self._is_registered = False
         await self.compete()
 
@@ -133,6 +154,9 @@ class LifeCycle:
             self._contends = True
             self._refusal = None
         await self._elect_if_eligible()
+        if self.active is None:
+            await self._release()
+            await self._withdraw()
 
     async def check_cluster(self) -> None:
         """Learn the id of the Kafka cluster, and leave a watch on it.
@@ -165,7 +189,12 @@ class LifeCycle:
         await self.retry_later()
 
     async def _follow_controller(self) -> None:
-        self.controller_id_seen = await controller_election.watch_controller(self._log)
+        holder = await controller_election.watch_controller(self._log)
+        is_own = holder.controller_id == self._config.controller_id
+        self.controller_id_seen = holder.controller_id
+        self.regent_seen = None if is_own else holder.regent
+        if not is_own:
+            self._left = None
         await PublishView(frozenset())
 
     async def controller_changed(self) -> None:
@@ -241,15 +270,17 @@ class LifeCycle:
         return context
 
     async def _begin_term(self, context: ControllerContext) -> None:
+        self._left = self._unreleased = None
         self._epochs.note(context.term.epoch)
         context.cluster.cluster_id = self.cluster_id
         context.cluster.former_partitions = self._former_partitions
+        context.cluster.given_producer_ids = self._given_producer_ids
         context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)
         self.active = ActiveController(
             context, config=self._config, log=self._log, chance=self._chance
         )
-        self.controller_id_seen = self._config.controller_id
+        self.controller_id_seen, self.regent_seen = self._config.controller_id, None
         await failover.on_controller_failover(self.active)
 
     async def retry_later(self) -> None:
@@ -261,8 +292,10 @@ class LifeCycle:
         """Stop being the controller. ``/controller`` is left as it is."""
         if self.active is None:
             return
-        self._log.info("Controller resigned", epoch=self.active.context.term.epoch)
-        self._is_registered |= self.active.context.is_registered
+        context = self.active.context
+        self._log.info("Controller resigned", epoch=context.term.epoch)
+        self._is_registered |= context.is_registered
+        self._left = _Held(context.term, deposed_controllers.not_restarted(context))
         self.active = None
         await Resigned()
 
@@ -271,13 +304,17 @@ class LifeCycle:
         if self.active is not None:
             self._suspicions.note_deposed(await CurrentTime())
         await self.resign()
+        self._left = None
         await self._withdraw()
 
     async def give_up(self) -> None:
-        """Resign and delete ``/controller``: some broker takes over within one watch round trip."""
-        if self.active is not None:
-            self._unreleased = self.active.context
+        """Resign and delete ``/controller``: some broker takes over within one watch round trip.
+
+        The node may be left of a term that ended without that, to begin the next one. If that is
+        not to be, nobody else leads as long as our session lives.
+        """
         await self.resign()
+        self._unreleased, self._left = self._left or self._unreleased, None
         await self._release()
         await self._withdraw()
 
@@ -295,19 +332,25 @@ class LifeCycle:
 
     async def _release(self) -> None:
         """Delete ``/controller`` if we have given it up. If the connection is lost over that it may
-        still be there, without a session: then it is tried again when the connection is back."""
+        still be there, without a session: then it is tried again when the connection is back. If
+        ZooKeeper refuses it, nobody else leads: it is tried again each time we try to lead."""
         if self._unreleased is None:
             return
         try:
-            if await controller_election.release(self._unreleased, self._log):
+            if await controller_election.release(
+                self._unreleased.term, self._log, is_registered=self._is_registered
+            ):
                 self._is_registered = False
-                deposed_controllers.name_at_hand_back(self._unreleased, self._log)
+                deposed_controllers.name_at_hand_back(self._unreleased.not_restarted, self._log)
             else:
                 self._suspicions.note_deposed(await CurrentTime())
         except ZooKeeperError as error:
-            # The node is ephemeral: at the latest it goes with our session.
             self._log.warning("Controller node not deleted", reason=str(error))
             if isinstance(error, ZooKeeperUnavailableError):
+                return
+            if not isinstance(error, SessionExpiredError):
+                # It is ephemeral, but our session goes on. A wait that is set later replaces this.
+                await ArmTimer(_REELECT_TIMER, self._config.election_backoff_max_ms, e.Reelect())
                 return
         self._unreleased = None
 

@@ -15,6 +15,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.topics import assignment_repair, topic_id_notes, topic_ids
+from regent.controller.topics.deletion_permission import deletion_forbidden
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -208,9 +209,11 @@ async def process_topic_deletion(active: ActiveController) -> None:
 async def drop_void_markers(
     active: ActiveController, marked: Sequence[str], *, complete_deletions: bool = False
 ) -> list[str]:
-    """Remove the markers of topics that do not exist; all of them if deletion is disabled.
+    """Remove the markers of topics that do not exist; if deletion is disabled, of all that are not
+    being deleted yet.
 
-    The marker of a topic that exists but cannot be read stays, so that the wish is not lost.
+    The marker of a topic that exists but cannot be read stays, so that the wish is not lost, and so
+    does that of any topic until a broker has said whether deletion is disabled.
 
     Args:
         complete_deletions: Remove the configurations as well. For a failover: Kafka's controllers
@@ -219,18 +222,27 @@ async def drop_void_markers(
             the configuration.
 
     Returns:
-        The marked topics that are known, and so can be deleted.
+        The marked topics that can be deleted.
     """
     context, log = active.context, active.log
+    context.broker_facts.deletions_wait = False
+    if not marked:
+        return []
     known = [topic for topic in marked if context.cluster.has_topic(topic)]
     void = unknown = [topic for topic in marked if not context.cluster.has_topic(topic)]
-    if not active.config.delete_topic_enable:
-        void, known = list(marked), []
-        if marked:
+    forbidden = await deletion_forbidden(active)
+    is_disabled = forbidden is not None and forbidden.is_known
+    context.broker_facts.deletions_wait = forbidden is not None and not is_disabled
+    if forbidden is not None and is_disabled:
+        # A deletion that has begun ends: what is left of the topic could not serve.
+        void = [topic for topic in marked if not context.is_topic_queued_for_deletion(topic)]
+        known = []
+        if void:
             log.warning(
                 "Topic deletion is disabled, markers removed",
-                topics=len(marked),
-                examples=examples(marked),
+                topics=len(void),
+                examples=examples(void),
+                reason=forbidden.why,
             )
     elif unknown:
         existing = await Exists([paths.topic(topic) for topic in unknown])
@@ -242,11 +254,21 @@ async def drop_void_markers(
                 topics=len(unread),
                 examples=examples(unread),
             )
-    if complete_deletions and active.config.delete_topic_enable:
+    if complete_deletions and not is_disabled:
         await remove_topic_nodes(context, void, log)
     else:
         await Write(
             [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
             guard=epoch_guard(context),
         )
-    return known
+    if forbidden is None:
+        return known
+    waiting = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
+    if waiting:
+        log.warning(
+            "Deletion of topics waits",
+            topics=len(waiting),
+            examples=examples(waiting),
+            reason=forbidden.why,
+        )
+    return []

@@ -49,6 +49,7 @@ from regent.controller.reassignment.reassignment_commands import (
     list_partition_reassignments,
     reassign_topic,
 )
+from regent.controller.topics.deletion_permission import deletion_forbidden
 from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
@@ -180,12 +181,16 @@ async def _delete_topics(
     active: ActiveController, commands: Sequence[DeleteTopic]
 ) -> list[Outcome]:
     """Leave the markers that Kafka's tools leave; marking a marked topic again is fine."""
-    if not active.config.delete_topic_enable:
+    forbidden = await deletion_forbidden(active)
+    if forbidden is not None:
+        reason, way_out = (
+            (Reason.TOPIC_DELETION_DISABLED, "enable it or let the topic be")
+            if forbidden.is_known
+            else (Reason.BROKER_SETTINGS_UNKNOWN, "the command is tried again")
+        )
         return [
             Rejected(
-                Reason.TOPIC_DELETION_DISABLED,
-                f"topic {command.topic!r} cannot be deleted: topic deletion is disabled "
-                "(delete.topic.enable); enable it or let the topic be",
+                reason, f"topic {command.topic!r} cannot be deleted: {forbidden.why}; {way_out}"
             )
             for command in commands
         ]

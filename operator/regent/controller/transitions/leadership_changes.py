@@ -8,9 +8,9 @@ from typing import NamedTuple
 from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import (
     known_states,
-    read_partition_states,
     write_on_known_states,
     write_partition_states,
 )
@@ -72,7 +72,7 @@ async def change_leadership(
     _take_over(context, result.written, tried)
     remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in result.written]
     while remaining:
-        read = await read_partition_states(remaining, log)
+        read = await read_states_again(context, remaining, log)
         result.failures.update(read.failures)
         result.failures.update(dict.fromkeys(read.missing, "its state znode does not exist"))
         decided = _decided(context, read.states, decide)

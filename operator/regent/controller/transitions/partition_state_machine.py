@@ -31,9 +31,9 @@ from regent.controller.transitions.election import (
 from regent.controller.transitions.election_input import election_input
 from regent.controller.transitions.failed_elections import Failures, NoCandidate, note_outcome
 from regent.controller.transitions.first_states import create_first_states
+from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import (
     known_states,
-    read_partition_states,
     write_on_known_states,
     write_partition_states,
 )
@@ -241,7 +241,7 @@ class PartitionStateMachine:
         failures: Failures = {}
         remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in written]
         while remaining:
-            read = await read_partition_states(remaining, self._log)
+            read = await read_states_again(self._context, remaining, self._log)
             failures |= read.failures
             failures |= dict.fromkeys(read.missing, "its state znode does not exist")
             current = self._not_from_the_future(read.states, failures)

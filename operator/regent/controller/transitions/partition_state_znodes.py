@@ -29,11 +29,14 @@ class StatesRead(NamedTuple):
         states: What decoded.
         missing: Partitions without a state znode.
         failures: Partition -> why it cannot be used.
+        set_back: The states of those failures that could be read, and have a lower partition epoch
+            than is known (:mod:`regent.controller.transitions.partition_epochs`).
     """
 
     states: dict[TopicPartition, LeaderAndIsr]
     missing: list[TopicPartition]
     failures: dict[TopicPartition, str]
+    set_back: dict[TopicPartition, LeaderAndIsr]
 
 
 async def read_partition_states(
@@ -75,7 +78,7 @@ class _Reading:
     """
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
-        self.read = StatesRead({}, [], {})
+        self.read = StatesRead({}, [], {}, {})
         self.malformed: list[MalformedZNodeError] = []
         self._partitions = iter(partitions)
         self._decode = partition_state_decoder()

@@ -23,10 +23,11 @@ from regent.controller.transitions.first_announcement import (
     is_to_be_made,
     make_first_announcement,
 )
+from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import (
     StatesRead,
     known_states,
-    read_partition_states,
+    with_partition_epoch,
     write_on_known_states,
     write_partition_states,
 )
@@ -250,7 +251,7 @@ class ReplicaStateMachine:
         failures: dict[TopicPartition, str] = {}
         remaining: Sequence[TopicPartition] = [tp for tp in partitions if tp not in written]
         while remaining:
-            read = await read_partition_states(remaining, self._log)
+            read = await read_states_again(context, remaining, self._log)
             self._note_unusable(broker_id, read, failures)
             shrunk = self._shrunk(broker_id, read.states)
             unchanged = {tp: state for tp, state in read.states.items() if tp not in shrunk}
@@ -291,7 +292,10 @@ class ReplicaStateMachine:
         context = self._context
         failures |= dict.fromkeys(read.missing, "its state znode does not exist") | read.failures
         for tp in read.failures:
-            if context.cluster.leadership[tp].leader == broker_id:
+            known, stored = context.cluster.leadership[tp], read.set_back.get(tp)
+            if stored is not None and with_partition_epoch(stored, known.partition_epoch) == known:
+                continue  # what is known is true, and the partition epoch is to be exceeded
+            if known.leader == broker_id:
                 # A leader that returns must not be sent an ISR that may be out of date: it
                 # would commit records that its true ISR does not have.
                 context.cluster.forget_leadership(tp)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from regent.controller.log import ControllerLog, report_malformed
+from regent.controller.log import MALFORMED_NOTIFICATIONS, ControllerLog, report_malformed
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 
@@ -31,5 +31,5 @@ async def read_notifications(
             said.append(decode(path, node.data))
         except MalformedZNodeError as error:
             problems.append((error.path, error.reason))
-    report_malformed(log, "Malformed notifications", problems)
+    report_malformed(log, MALFORMED_NOTIFICATIONS, problems)
     return said

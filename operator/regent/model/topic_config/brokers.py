@@ -33,6 +33,7 @@ DEFAULT_REPLICATION_FACTOR: Final = "default.replication.factor"
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 CREATE_TOPIC_POLICY: Final = "create.topic.policy.class.name"
 AUTHORIZER: Final = "authorizer.class.name"
+DELETE_TOPIC_ENABLE: Final = "delete.topic.enable"
 
 ADMIN_SETTINGS: Final = (
     NUM_PARTITIONS,
@@ -40,6 +41,7 @@ ADMIN_SETTINGS: Final = (
     MIN_INSYNC_REPLICAS,
     CREATE_TOPIC_POLICY,
     AUTHORIZER,
+    DELETE_TOPIC_ENABLE,
 )
 """Settings of a broker that decide how a controller answers administrators, and what topics have
 for which they do not say it. Every version has them."""

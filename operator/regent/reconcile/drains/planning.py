@@ -8,6 +8,8 @@ the replicas that each partition had, before they begin.
 
 from __future__ import annotations
 
+from functools import partial
+
 from regent.reconcile.departing import plan_departing
 from regent.reconcile.drains.claims import claim_before
 from regent.reconcile.drains.draining import keep_drained
@@ -15,13 +17,13 @@ from regent.reconcile.drains.execution import in_present_order
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import DOMAIN_CONDITIONS, blind_status, status_in
 from regent.reconcile.drains.undoing import undo
+from regent.reconcile.other_regent import inactive, plan_looked_after
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
 from regent.reconcile.verdicts import (
     CLUSTER_LOADING,
     Assessment,
     Progress,
-    controller_inactive,
 )
 from regent.resources.broker_drain import DesiredDrainState
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
@@ -32,6 +34,9 @@ DrainPlan = Plan[BrokerDrainStatus]
 
 def plan_drain(request: DrainRequest) -> DrainPlan:
     """What has to be done for a BrokerDrain, given everything that is known now."""
+    looked_after = plan_looked_after(request, partial(blind_status, request))
+    if looked_after is not None:
+        return looked_after
     resource = request.resource
     if resource.metadata.is_being_deleted:
         # Nothing holds it: what is on its way arrives, nothing more is begun.
@@ -70,9 +75,10 @@ def _outside_term(request: DrainRequest) -> DrainPlan:
     """There is no controller: after a while the status says that nothing is known."""
     if request.until_unknown_s > 0:
         return Plan(requeue_after_s=request.until_unknown_s)
-    assessment = controller_inactive(
-        request.absence.reason,
-        "the brokers are not cordoned, and nothing more is begun, until one is",
+    assessment = inactive(
+        request.absence,
+        "the brokers are not cordoned, and nothing more is begun, until a Regent that serves this "
+        "resource is",
     )
     return Plan(status=blind_status(request, assessment))
 

@@ -7,18 +7,27 @@ from datetime import datetime
 
 from regent.reconcile.drains.draining import DrainPlan
 from regent.reconcile.drains.status import DOMAIN_CONDITIONS
+from regent.reconcile.plan import Plan
 from regent.reconcile.unreadable import plan_of_unreadable
 from regent.resources.broker_drain import UnreadableDrain
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableRequest:
-    """What is known about a resource that cannot be read."""
+    """What is known about a resource that cannot be read.
+
+    Attributes:
+        is_looked_after: Whether it is to be left to another Regent.
+    """
 
     resource: UnreadableDrain
     now: datetime
+    is_looked_after: bool = False
 
 
 def plan_unreadable(request: UnreadableRequest) -> DrainPlan:
-    """The plan for a resource that does not match the schema of this Regent."""
+    """The plan for a resource that does not match the schema of this Regent. Another Regent, which
+    may read it, has it to itself."""
+    if request.is_looked_after:
+        return Plan()
     return plan_of_unreadable(request.resource, DOMAIN_CONDITIONS, now=request.now)

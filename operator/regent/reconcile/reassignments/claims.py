@@ -53,7 +53,7 @@ class ReassignmentClaim:
     def partitions(self) -> frozenset[TopicPartition]:
         """Those of its plan; none if it cannot be read."""
         plan = self.plan
-        return frozenset() if plan is None else frozenset(move.tp for move in plan.moves)
+        return frozenset() if plan is None else plan.partitions
 
     @property
     def order(self) -> tuple[str, str]:

@@ -11,9 +11,10 @@ import binascii
 import hashlib
 import json
 import zlib
+from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Annotated, Final, NamedTuple
 
 import msgspec
@@ -24,6 +25,12 @@ from regent.model.topic import topic_name_problem
 _VERSION: Final = 1
 _JSON_LENGTH_MAX: Final = 16 * 1024 * 1024
 """Of a document when it is decompressed."""
+
+_SIZE_OF_A_PLAN: Final = 10
+"""What a plan without moves takes in memory, in moves."""
+
+_KEPT_SIZE_MAX: Final = 300_000
+"""Moves of all plans that are kept after they were read: some 140 MB at most."""
 
 
 class PlanDocumentError(ValueError):
@@ -93,6 +100,11 @@ class MovePlan:
         """Names of the topics, each once, sorted."""
         return tuple(dict.fromkeys(move.topic for move in self.moves))
 
+    @cached_property
+    def partitions(self) -> frozenset[TopicPartition]:
+        """What is moved."""
+        return frozenset(move.tp for move in self.moves)
+
     @property
     def replica_moves(self) -> int:
         """Replicas that are copied."""
@@ -104,13 +116,53 @@ class MovePlan:
         return sum(move.replicas[:1] != move.target[:1] for move in self.moves)
 
 
-@lru_cache(maxsize=64)
+class _ReadPlans:
+    """The plans that were read last, by document and expected hash.
+
+    Bounded by what they are in memory, not by how many there are: a look at one reassignment reads
+    the plans of all others that are under way, and of plans that are read in turn a cache with room
+    for one less than there are finds none.
+    """
+
+    def __init__(self) -> None:
+        self._plans: OrderedDict[tuple[str, str], MovePlan] = OrderedDict()
+        self._size = 0
+
+    def get(self, document: str, expected_hash: str) -> MovePlan | None:
+        plan = self._plans.get((document, expected_hash))
+        if plan is not None:
+            self._plans.move_to_end((document, expected_hash))
+        return plan
+
+    def put(self, document: str, expected_hash: str, plan: MovePlan) -> None:
+        self._plans[document, expected_hash] = plan
+        self._size += _size(plan)
+        while self._size > _KEPT_SIZE_MAX and len(self._plans) > 1:
+            _, dropped = self._plans.popitem(last=False)
+            self._size -= _size(dropped)
+
+
+def _size(plan: MovePlan) -> int:
+    return len(plan.moves) + _SIZE_OF_A_PLAN
+
+
+_read_plans = _ReadPlans()
+
+
 def read_plan(document: str, *, expected_hash: str) -> MovePlan:
     """The plan of a stored document. It is read often: whenever something of it has moved.
 
     Raises:
         PlanDocumentError: If it is malformed, or has another hash.
     """
+    plan = _read_plans.get(document, expected_hash)
+    if plan is None:
+        plan = _read(document, expected_hash)
+        _read_plans.put(document, expected_hash, plan)
+    return plan
+
+
+def _read(document: str, expected_hash: str) -> MovePlan:
     try:
         inflater = zlib.decompressobj()
         text = inflater.decompress(base64.b64decode(document, validate=True), _JSON_LENGTH_MAX)

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding
 from regent.reconcile.departing import plan_departing
 from regent.reconcile.dispatch import dispatch
-from regent.reconcile.plan import Plan
+from regent.reconcile.other_regent import inactive, plan_looked_after
+from regent.reconcile.plan import Plan, PlannedEvent
 from regent.reconcile.reassignments.approval import approval_verdict
 from regent.reconcile.reassignments.execution import (
     PAUSED,
@@ -54,7 +56,6 @@ from regent.reconcile.verdicts import (
     CLUSTER_LOADING,
     Assessment,
     Progress,
-    controller_inactive,
 )
 from regent.resources.conditions import (
     ConditionReason,
@@ -79,6 +80,9 @@ _WITHOUT_PLAN: Final[dict[str, Any]] = {
 
 def plan_reassignment(request: ReassignmentRequest) -> ReassignmentPlan:
     """What has to be done for a PartitionReassignment, given everything that is known now."""
+    looked_after = plan_looked_after(request, partial(blind_status, request))
+    if looked_after is not None:
+        return looked_after
     resource = request.resource
     if resource.metadata.is_being_deleted:
         # Nothing holds it: what is on its way arrives, nothing more is begun.
@@ -103,9 +107,10 @@ def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
     """There is no controller: after a while the status says that nothing is known."""
     if request.until_unknown_s > 0:
         return Plan(requeue_after_s=request.until_unknown_s)
-    assessment = controller_inactive(
-        request.absence.reason,
-        "what is on its way goes on as soon as there is a controller, the rest once one is",
+    assessment = inactive(
+        request.absence,
+        "what is on its way goes on as soon as there is a controller, the rest once a Regent that "
+        "serves this resource is",
     )
     return Plan(status=blind_status(request, assessment))
 
@@ -177,7 +182,16 @@ def _rebalancing(request: ReassignmentRequest, found: Rebalancing) -> Reassignme
         known = _with_plan(request, found.plan, rebalance=found.status)
     else:
         known = _being_planned(request)
-    return dataclasses.replace(known, planning=found.order, requeue_after_s=found.wait_s)
+    news: tuple[PlannedEvent, ...] = ()
+    if found.dropped:
+        reason = ConditionReason.PLAN_OUTDATED
+        news = (PlannedEvent(reason, found.dropped, is_logged=True),)
+    return dataclasses.replace(
+        known,
+        planning=found.order,
+        requeue_after_s=found.wait_s,
+        events=(*known.events, *news),
+    )
 
 
 def _being_planned(request: ReassignmentRequest) -> ReassignmentPlan:

@@ -8,10 +8,12 @@ as long as its partitions are where it has them, for whoever is about to approve
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from regent.model.partition import TopicPartition
 from regent.planning.goals import PlannerGoals
 from regent.planning.orders import PlanningOrder, PlanningOutcome
 from regent.planning.results import (
@@ -25,14 +27,10 @@ from regent.planning.results import (
 )
 from regent.planning.snapshotting import expected_replicas
 from regent.reconcile.checks import Finding
-from regent.reconcile.reassignments.move_plan import (
-    Move,
-    MovePlan,
-    PlanDocumentError,
-    read_plan,
-)
+from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.request import HeldUp, ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, find_partition, statuses
+from regent.reconcile.reassignments.status import readable_plan
 from regent.reconcile.reassignments.validation import REBALANCE_CHECKS, plan_findings
 from regent.reconcile.unreadable_topics import problem_in
 from regent.resources.conditions import ConditionReason, enumerate_some, shorten
@@ -67,6 +65,8 @@ class Rebalancing:
         order: The plan that is wanted of the planner, or whose outcome is still needed; None: none.
         wait_s: When to look again, if nothing happens before.
         status: What the planner says of a plan that is new; None: what is stored stays.
+        dropped: Which plan there was and why it is none any more, for people; "": there was none,
+            or it stays.
     """
 
     plan: MovePlan | None = None
@@ -74,16 +74,27 @@ class Rebalancing:
     order: PlanningOrder | None = None
     wait_s: float | None = None
     status: RebalanceStatus | None = None
+    dropped: str = ""
 
 
 def rebalancing(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing:
     """Where the planning of a resource is whose execution has not begun."""
-    stored = _stored_plan(request)
-    if stored is not None:
+    stored = readable_plan(request.resource.status.plan)
+    if stored is None or not stored.moves:
+        return _being_planned(request, spec)
+    unfit = list(_unfit(request, stored))
+    if not unfit:
         findings = _findings(request, stored)
         # What heals by itself is no reason to take a plan from whoever is about to approve it.
-        if all(map(_heals, findings)):
+        unfit = [finding.message for finding in findings if not _heals(finding)]
+        if not unfit:
             return Rebalancing(plan=stored, findings=findings)
+    dropped = f"the plan {stored.hash} is dropped, another one is made: {_some(unfit)}"
+    return dataclasses.replace(_being_planned(request, spec), dropped=dropped)
+
+
+def _being_planned(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing:
+    """Where the planning is that has stored no plan yet."""
     wanted = order_of(request, spec)
     outcome = request.planned
     if outcome is None or not outcome.order.is_like(wanted):
@@ -91,7 +102,8 @@ def rebalancing(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing:
     if isinstance(outcome.result, PlannedChanges):
         return _planned(request, outcome, outcome.result)
     pause_s = _pause_s(outcome)
-    refusals = _refusals(outcome.result, _held_remarks(request))
+    is_over = outcome.at + pause_s <= request.monotonic_s
+    refusals = _refusals(outcome.result, _held_remarks(request), is_tried_again=is_over)
     waiting = Rebalancing(findings=refusals, order=outcome.order)
     return _after(request, waiting, outcome, pause_s)
 
@@ -133,25 +145,25 @@ def _held_topics(request: ReassignmentRequest) -> dict[str, HeldUp]:
     return found
 
 
-def _stored_plan(request: ReassignmentRequest) -> MovePlan | None:
-    """The stored plan if all its partitions are where it has them, else None."""
-    stored = request.resource.status.plan
-    if stored is None:
-        return None
-    try:
-        plan = read_plan(stored.document, expected_hash=stored.hash)
-    except PlanDocumentError:
-        return None
-    return plan if plan.moves and _is_current(request, plan) else None
+def _unfit(request: ReassignmentRequest, plan: MovePlan) -> Iterator[str]:
+    """Why a stored plan is of no use any more: not all its partitions are where it has them."""
+    if plan.cluster_id != request.view.cluster_id:
+        yield f"it is for Kafka cluster {plan.cluster_id}, and this is {request.view.cluster_id}"
+        return
+    for status in statuses(plan, request.view):
+        partition, move = status.partition, status.move
+        if status.state is MoveState.DRIFTED or partition is None:
+            yield f"{move.tp}: {status.problem}"
+        elif not partition.is_being_reassigned and partition.replicas != move.replicas:
+            yield _is_elsewhere(move.tp, partition.replicas, move.replicas)
 
 
-def _is_current(request: ReassignmentRequest, plan: MovePlan) -> bool:
-    return plan.cluster_id == request.view.cluster_id and all(
-        status.state is not MoveState.DRIFTED
-        and status.partition is not None
-        and (status.partition.is_being_reassigned or status.partition.replicas == each.replicas)
-        for each, status in zip(plan.moves, statuses(plan, request.view), strict=True)
-    )
+def _is_elsewhere(tp: TopicPartition, replicas: tuple[int, ...], expected: tuple[int, ...]) -> str:
+    return f"{tp} has the replicas {list(replicas)}, not {list(expected)}"
+
+
+def _some(reasons: Sequence[str]) -> str:
+    return enumerate_some(reasons, limit=_NAMED)
 
 
 def _begin(request: ReassignmentRequest, wanted: PlanningOrder) -> Rebalancing:
@@ -241,10 +253,14 @@ def _held_on_drained(request: ReassignmentRequest, wanted: PlanningOrder) -> Ite
 def _planned(
     request: ReassignmentRequest, outcome: PlanningOutcome, result: PlannedChanges
 ) -> Rebalancing:
+    moved = tuple(dict.fromkeys(_moved_meanwhile(request, result)))
+    if moved:
+        problem = f"the plan is out of date already, another one is made: {_some(moved)}"
+        finding = Finding(ConditionReason.PLAN_OUTDATED, problem, FIELD, is_transient=True)
+        waiting = Rebalancing(findings=(finding,), order=outcome.order)
+        after = _after(request, waiting, outcome, _pause_s(outcome))
+        return dataclasses.replace(after, dropped=problem)
     plan = _move_plan(request, result)
-    if plan is None:
-        # Something has moved since the snapshot was taken.
-        return _after(request, Rebalancing(order=outcome.order), outcome, _pause_s(outcome))
     findings = _findings(request, plan)
     if not findings:
         status = _status(request, outcome, result)
@@ -253,21 +269,31 @@ def _planned(
     return _after(request, waiting, outcome, _LONGEST_PAUSE_S)
 
 
-def _move_plan(request: ReassignmentRequest, result: PlannedChanges) -> MovePlan | None:
-    """The planner's changes as moves of the partitions that there are; None: they are not where
-    they were, and the plan is of no use."""
-    moves: list[Move] = []
+def _moved_meanwhile(request: ReassignmentRequest, result: PlannedChanges) -> Iterator[str]:
+    """Which partitions of a new plan are not where they were when the snapshot was taken."""
     for change in result.changes:
+        tp = TopicPartition(change.topic, change.partition)
         topic = request.view.topics.get(change.topic)
-        partition = None if topic is None else find_partition(topic, change.partition)
-        if topic is None or partition is None or topic.is_being_deleted:
-            return None
-        if partition.replicas != change.previous and not partition.is_being_reassigned:
-            return None
-        moves.append(
-            Move(change.topic, change.partition, topic.czxid, change.previous, change.replicas)
-        )
-    return MovePlan.of(request.view.cluster_id, moves)
+        if topic is None or topic.is_being_deleted:
+            yield f"topic {change.topic} does not exist any more"
+            continue
+        partition = find_partition(topic, change.partition)
+        if partition is None:
+            yield f"{tp} does not exist any more"
+        elif partition.replicas != change.previous and not partition.is_being_reassigned:
+            yield _is_elsewhere(tp, partition.replicas, change.previous)
+
+
+def _move_plan(request: ReassignmentRequest, result: PlannedChanges) -> MovePlan:
+    """The planner's changes as moves of the partitions that there are."""
+    topics = request.view.topics
+    return MovePlan.of(
+        request.view.cluster_id,
+        [
+            Move(each.topic, each.partition, topics[each.topic].czxid, each.previous, each.replicas)
+            for each in result.changes
+        ],
+    )
 
 
 def _findings(request: ReassignmentRequest, plan: MovePlan) -> tuple[Finding, ...]:
@@ -290,18 +316,21 @@ def _after(
 
 
 def _pause_s(outcome: PlanningOutcome) -> float:
-    if isinstance(outcome.result, PlannedChanges | PlannerFailed | HistoryUnusable):
+    if not isinstance(outcome.result, InfeasibleGoals | InvalidGoals):
         return float(
             min(_FIRST_PAUSE_S * 2 ** min(outcome.order.attempt - 1, 10), _LONGEST_PAUSE_S)
         )
     return _LONGEST_PAUSE_S
 
 
-def _refusals(result: PlanResult, held: Iterable[str]) -> tuple[Finding, ...]:
+def _refusals(
+    result: PlanResult, held: Iterable[str], *, is_tried_again: bool
+) -> tuple[Finding, ...]:
     """Why there is no plan.
 
     Args:
         held: What others keep it from moving, for people.
+        is_tried_again: Whether the next attempt has begun.
     """
     match result:
         case InfeasibleGoals(reasons):
@@ -319,7 +348,10 @@ def _refusals(result: PlanResult, held: Iterable[str]) -> tuple[Finding, ...]:
         case HistoryUnusable(problem):
             return (Finding(ConditionReason.HISTORY_UNUSABLE, problem, FIELD, is_transient=True),)
         case PlannerFailed(problem):
-            message = f"the planner has failed and is started again: {problem}"
+            message = "the planner has failed and is started again"
+            if is_tried_again:
+                message = "the planner is at work again, after it has failed"
+            message += f": {problem}"
             return (Finding(ConditionReason.PLANNER_FAILED, message, FIELD, is_transient=True),)
         case PlannedChanges():
             return ()

@@ -6,6 +6,7 @@ to be done: whatever is unclear keeps the topic, not the resource.
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Final
 
 from regent.controller.commands import DeleteTopic
@@ -15,7 +16,11 @@ from regent.reconcile.dispatch import describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.commands import dispatch_for_topic
-from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.deletion_policy import (
+    NOT_ASKED_FOR,
+    effective_deletion_policy,
+    is_policy_ignored,
+)
 from regent.reconcile.topics.drift import drift
 from regent.reconcile.topics.other_cluster import (
     release_in_other_cluster,
@@ -35,11 +40,26 @@ _WAY_OUT: Final = "to let the resource go and keep the topic, set deletionPolicy
 
 
 def plan_deletion(request: TopicRequest) -> TopicPlan:
-    """What has to be done for a resource with a deletion timestamp."""
+    """What has to be done for a resource with a deletion timestamp.
+
+    As long as it stays it may hold up the end of its definition, which no event says.
+    """
     if not request.resource.holds_finalizer:
         return plan_departing(request.resource, DOMAIN_CONDITIONS, now=request.now)
-    if not request.view.may_act and request.unanswered_s < request.grace_s:
-        return Plan(requeue_after_s=request.grace_s - request.unanswered_s)
+    if not request.view.may_act and request.waited_s < request.grace_s:
+        return Plan(requeue_after_s=request.grace_s - request.waited_s)
+    plan = _plan_deletion(request)
+    if plan.finalizer is FinalizerAction.REMOVE:
+        return plan
+    again_s = ASKED_AGAIN_S if plan.requeue_after_s is None else plan.requeue_after_s
+    return dataclasses.replace(
+        plan,
+        asks_about_definition=not request.goes_with_definition,
+        requeue_after_s=min(again_s, ASKED_AGAIN_S),
+    )
+
+
+def _plan_deletion(request: TopicRequest) -> TopicPlan:
     if request.cluster is ClusterMatch.OTHER:
         return _plan_other_cluster(request)
     if _is_gone(request):
@@ -118,7 +138,8 @@ def _plan_protected(request: TopicRequest) -> TopicPlan:
 
 
 def _plan_other_cluster(request: TopicRequest) -> TopicPlan:
-    if request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
+    is_protected = request.resource.spec.deletion_policy is DeletionPolicy.PROTECT
+    if is_protected and not request.goes_with_definition:
         where = "is in another Kafka cluster, where it cannot be seen"
         return Plan(status=blind_status(request, _protection(request, where)))
     return release_in_other_cluster(request)
@@ -156,8 +177,8 @@ def _why_released(request: TopicRequest) -> str | None:
         return "the rules do not let this namespace declare it"
     if request.is_loser or not request.owns_topic:
         return "this resource does not own it"
-    if request.is_definition_going:
-        return "the CustomResourceDefinition of KafkaTopics is being deleted, and they with it"
+    if request.goes_with_definition:
+        return "this resource is deleted together with the CustomResourceDefinition of KafkaTopics"
     if management is ManagementPolicy.OBSERVE:
         return "managementPolicy is Observe"
     if policy is DeletionPolicy.RETAIN:
@@ -172,6 +193,8 @@ def _why_retained(request: TopicRequest) -> str:
         return "it is an internal topic, which is never deleted"
     if request.resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         return "deletionPolicy is Retain"
+    if is_policy_ignored(request.resource, request.ownership_if_kept):
+        return f"this resource did not create it, and {NOT_ASKED_FOR}"
     return "this resource did not create it, and deletionPolicy does not say Delete"
 
 

@@ -62,9 +62,12 @@ def managed_keys(request: TopicRequest) -> tuple[str, ...]:
 
 
 def drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
-    """How the topic differs from the resource; empty without a topic."""
+    """How the topic differs from the resource; empty without a topic.
+
+    One that is being deleted loses its replicas one by one: that is the deletion.
+    """
     topic, spec = request.topic, request.resource.spec
-    if topic is None:
+    if topic is None or topic.is_being_deleted:
         return ()
     return (*_shape_drift(topic, spec), *_config_drift(request))
 

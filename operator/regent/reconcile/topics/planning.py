@@ -10,9 +10,11 @@ the rest.
 from __future__ import annotations
 
 import dataclasses
+from functools import partial
 
 from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding, all_findings, first_finding
+from regent.reconcile.other_regent import plan_looked_after
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.assessment import assess, leadership_assessment_or
 from regent.reconcile.topics.checks import (
@@ -26,7 +28,11 @@ from regent.reconcile.topics.checks import (
 )
 from regent.reconcile.topics.commands import dispatch_for_topic
 from regent.reconcile.topics.deletion import plan_deletion
-from regent.reconcile.topics.deletion_policy import effective_deletion_policy
+from regent.reconcile.topics.deletion_policy import (
+    NOT_ASKED_FOR,
+    effective_deletion_policy,
+    is_policy_ignored,
+)
 from regent.reconcile.topics.drift import (
     change_commands,
     creation_command,
@@ -54,6 +60,9 @@ from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus
 
 def plan_topic(request: TopicRequest) -> TopicPlan:
     """What has to be done for a KafkaTopic, given everything that is known now."""
+    looked_after = plan_looked_after(request, partial(blind_status, request))
+    if looked_after is not None:
+        return looked_after
     if request.resource.metadata.is_being_deleted:
         return plan_deletion(request)
     return _plan_living(with_foreign_deletion(request))
@@ -233,7 +242,7 @@ def _plan_existing(request: TopicRequest) -> TopicPlan:
         # What somebody else has changed is shown before it is corrected.
         status_first=bool(sent.send) and is_new_drift(request.record, status),
         finalizer=_hold(request),
-        events=_adoption_events(request),
+        events=(*_adoption_events(request), *_ignored_policy_events(request)),
         requeue_after_s=sent.wait_s,
     )
 
@@ -247,6 +256,21 @@ def _adoption_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
     origin = "was deleted and created again by somebody else" if was_lost else "existed before"
     message = f"took over topic {request.topic_name}, which {origin}"
     return (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
+
+
+def _ignored_policy_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
+    """That the spec says Delete and the topic is retained all the same, unless it is known."""
+    is_known = request.record.deletion_policy is DeletionPolicy.RETAIN
+    if is_known or not is_policy_ignored(request.resource, request.ownership_if_kept):
+        return ()
+    message = (
+        f"topic {request.topic_name} will stay when this resource is deleted: {NOT_ASKED_FOR}; "
+        "remove it from the spec, or ask for the deletion: kubectl apply --server-side with "
+        "deletionPolicy: Delete"
+    )
+    return (
+        PlannedEvent(EventReason.DELETION_POLICY_IGNORED, message, is_warning=True, is_logged=True),
+    )
 
 
 def _plan_reading(request: TopicRequest) -> TopicPlan:

@@ -62,7 +62,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         spare_topic_id: A fresh id for a topic to be created.
         moving_elsewhere: How many partitions of other topics are being reassigned, or about to.
         usage: What brokers have said about :attr:`usage_question`; None: nothing yet.
-        is_definition_going: Whether the resource is deleted together with the definition of its
+        goes_with_definition: Whether the resource is deleted together with the definition of its
             kind.
         topic: The topic, None if the view does not have it (which means little while incomplete).
     """
@@ -74,7 +74,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     moving_elsewhere: int = 0
     usage: TopicUsage | None = None
-    is_definition_going: bool = False
+    goes_with_definition: bool = False
     topic: TopicView | None = field(init=False)
 
     def __post_init__(self) -> None:

@@ -35,6 +35,8 @@ def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> 
     """Whether the topic looks as declared, for a view that knows."""
     if topic is None:
         reason, message = ConditionReason.TOPIC_NOT_FOUND, "the topic does not exist"
+    elif topic.is_being_deleted:
+        return unknown_verdict(ConditionType.SYNCED, "the topic is being deleted")
     elif entries:
         reason, message = ConditionReason.DRIFTED, describe_drift(entries)
     else:

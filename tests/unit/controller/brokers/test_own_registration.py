@@ -17,6 +17,7 @@ from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import Create
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
@@ -209,6 +210,16 @@ def test_if_the_connection_is_lost_over_that_both_go_later() -> None:
     assert world.exists(OWN)
     assert world.holder() == CONTROLLER_ID
     world.process(controller, e.SessionReconnected())
+    assert not world.exists(OWN)
+    assert world.holder() is None
+
+
+def test_it_goes_with_the_controller_though_the_epoch_cannot_be_checked() -> None:
+    world = World(served=SERVED)
+    client = take_rights(world)
+    controller = registered(world)
+    client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
+    world.process(controller, e.NotEligible())
     assert not world.exists(OWN)
     assert world.holder() is None
 

@@ -17,6 +17,7 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
+from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, LEADERS_WAIT
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
@@ -36,6 +37,7 @@ from regent.protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from regent.zk_data import paths
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import World
 
 T0 = TopicPartition("t", 0)
@@ -311,7 +313,7 @@ class TestALeaderThatWouldWait:
         world.delete(paths.partition_state(T0))
         assert error_of(ask(world, active, request(active, change(1)))) == UNKNOWN_SERVER_ERROR
         world.run(waiting_leaders.repeat(active))
-        assert len(world.log.errors("Leaders wait: their leader epochs cannot be raised")) == 2
+        assert len(world.log.errors(LEADERS_WAIT)) == 2
         world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH)
         world.run(waiting_leaders.repeat(active))
         state = world.state(T0)
@@ -319,6 +321,55 @@ class TestALeaderThatWouldWait:
         assert (state.isr, state.leader_epoch) == ((1, 2), EPOCH + 1)
         assert T0 in world.driver.sent[-1].leader_and_isr[1]
         assert not active.context.waiting_leaders
+
+
+class TestStatesThatMayNotBeWritten:
+    """A leader of Kafka 3.1 or newer asks again as soon as it has the answer."""
+
+    def ask_for_both(self, world: World, active: ActiveController) -> None:
+        led_by_1 = change(1)
+        led_by_2 = change(2, partition=1)
+        (first, second) = ask(
+            world,
+            active,
+            request(active, led_by_1),
+            request(active, led_by_2, broker_id=2),
+        )
+        assert {error_of([first]), error_of([second])} == {UNKNOWN_SERVER_ERROR}
+
+    def closed(self) -> tuple[World, ActiveController]:
+        world, active = cluster()
+        client = take_rights(world)
+        active = world.fail_over()
+        client.missing.update((paths.partition_state(tp), Right.WRITE) for tp in (T0, T1))
+        return world, active
+
+    def test_those_of_one_write_are_one_entry(self) -> None:
+        world, active = self.closed()
+        self.ask_for_both(world, active)
+        (reported,) = world.log.errors(ISR_CHANGES_NOT_WRITTEN)
+        assert reported["partitions"] == 2
+        assert reported["examples"] == [
+            f"{tp}: ZooKeeper answered NOAUTH for its state znode" for tp in (T0, T1)
+        ]
+
+    def test_a_leader_epoch_is_not_tried_again_for_each_time_that_a_leader_asks(self) -> None:
+        world, active = self.closed()
+        self.ask_for_both(world, active)
+        world.driver.performed.clear()
+        self.ask_for_both(world, active)
+        assert world.driver.transactions() == 1
+        assert len(world.log.errors(LEADERS_WAIT)) == 1
+        world.run(waiting_leaders.repeat(active))
+        assert len(world.log.errors(LEADERS_WAIT)) == 2
+
+    def test_a_leader_that_has_gone_on_since_is_a_new_case(self) -> None:
+        world, active = self.closed()
+        self.ask_for_both(world, active)
+        known = KnownEpochs(EPOCH + 1, 1)
+        world.run(raise_leader_epochs(active, {T0: known}))
+        assert len(world.log.errors(LEADERS_WAIT)) == 2
+        assert active.context.waiting_leaders[T0] == known
 
 
 class TestRefusals:
@@ -382,6 +433,16 @@ class TestRefusals:
         assert error_of(ask(world, active, request(active, former))) == INELIGIBLE_REPLICA
         assert error_of(ask(world, active, request(active, unknown))) == 0
         assert error_of(ask(world, active, request(active, present))) == 0
+
+    def test_of_all_but_the_last_change_of_a_partition_in_one_request(self) -> None:
+        world, active = cluster()
+        ask(world, active, request(active, change(1)))
+        cost = len(world.driver.performed)
+        world, active = cluster()
+        ahead = [change(1, partition_epoch=epoch) for epoch in range(100, 300)]
+        (answer,) = ask(world, active, request(active, *ahead, change(1)))
+        assert [result.error_code for result in answer.results] == [INVALID_REQUEST] * 200 + [0]
+        assert len(world.driver.performed) == cost, "none of them takes a round trip"
 
     def test_one_refused_change_does_not_affect_the_others(self) -> None:
         world, active = cluster()

@@ -9,8 +9,10 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
+from regent.model.entry_budget import ENTRIES
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.observability.logs import StandardControllerLog
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
@@ -89,6 +91,20 @@ def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> No
     assert reported["znodes"] == 2
     for path, example in zip(broken, cast("list[str]", reported["examples"]), strict=True):
         assert example.startswith(f"{path}: ")
+    assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
+
+
+def test_a_storm_of_malformed_ones_does_not_flood_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whoever may write there may write any number, and each batch is an event."""
+    world, active = cluster()
+    active.log = StandardControllerLog(clock=lambda: 100.0)
+    for number in range(5 * ENTRIES):
+        world.put(paths.isr_change_notification(f"isr_change_{number:010d}"), b"{")
+        world.run(process_isr_change_notification(active))
+    said = [entry for entry in caplog.records if entry.message == "Malformed notifications"]
+    assert len(said) == ENTRIES
     assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
 
 

@@ -13,6 +13,7 @@ import pytest
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD, OF_FORMER_TOPICS
 from regent.controller.term.cluster_loading import refresh_leadership
+from regent.controller.transitions.partition_epochs import WRITES_MAX
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import KnownEpochs
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
@@ -125,7 +126,7 @@ def test_one_that_led_a_topic_that_was_deleted_need_not_be_restarted() -> None:
 
 @pytest.mark.parametrize(
     "ahead",
-    [{"leader_epoch": 2**31 - 2}, {"partition_epoch": 201}],
+    [{"leader_epoch": 2**31 - 2}, {"partition_epoch": WRITES_MAX + 1}],
     ids=["would soon be used up", "many writes behind"],
 )
 def test_epochs_that_are_too_high_are_not_followed(ahead: dict[str, int]) -> None:

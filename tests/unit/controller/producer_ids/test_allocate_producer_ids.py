@@ -7,6 +7,7 @@ import json
 import pytest
 
 from regent.controller import effects
+from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
     AllocateProducerIdsRequest,
@@ -106,3 +107,35 @@ def test_an_unknown_broker_and_a_former_life_get_none() -> None:
     assert ask(world, active, 1, broker_epoch=1) == [
         AllocateProducerIdsResponse(STALE_BROKER_EPOCH)
     ]
+
+
+@pytest.mark.parametrize(
+    "data",
+    [None, b"", b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'],
+    ids=["deleted", "emptied", "set back"],
+)
+def test_what_was_given_is_not_given_again_where_the_node_was_set_back(data: bytes | None) -> None:
+    world, active = cluster()
+    assert ask(world, active, 1, 2) == [block(0), block(1000)]
+    if data is None:
+        world.delete(paths.PRODUCER_ID_BLOCK)
+    else:
+        world.put(paths.PRODUCER_ID_BLOCK, data)
+    assert ask(world, active, 1) == [block(2000)]
+    assert stored(world)["block_end"] == "2999"
+    (warned,) = [r for r in world.log.records if r.message.startswith("Producer ids were given")]
+    assert warned.fields["next_id"] == 2000
+    assert ask(world, active, 1) == [block(3000)]
+
+
+def test_what_a_former_term_of_the_process_gave_is_not_given_again() -> None:
+    world = World()
+    world.start_broker(1)
+    controller = world.active_controller()
+    assert controller.active is not None
+    assert ask(world, controller.active, 1) == [block(0)]
+    world.process(controller, e.NotEligible())
+    world.delete(paths.PRODUCER_ID_BLOCK)
+    world.process(controller, e.Eligible())
+    assert controller.active is not None
+    assert ask(world, controller.active, 1) == [block(1000)]

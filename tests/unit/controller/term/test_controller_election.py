@@ -10,10 +10,12 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.term.controller_election import (
     NO_CONTROLLER,
     UNKNOWN_CONTROLLER,
+    Holder,
     elect,
     release,
     watch_controller,
 )
+from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
@@ -256,6 +258,13 @@ class TestAnotherRegentThatLeads:
         assert node is not None
         assert decode_election_path(node.data) == "/here"
 
+    def test_what_we_write_says_which_resources_we_serve(self) -> None:
+        served = ServedResources("kafka/regent", ("shop",))
+        world = World(resources=served)
+        stand(world)
+        seen = world.run(watch_controller(world.log))
+        assert seen == Holder(CONTROLLER_ID, ActiveRegent(CONTROLLER_ID, served))
+
     def test_the_reason_is_shown_until_its_end_and_logged_once(self) -> None:
         world = World()
         world.start_broker(1)
@@ -286,7 +295,7 @@ class TestRelease:
         world = World()
         context = stand(world)
         assert context is not None
-        assert world.run(release(context, world.log))
+        assert world.run(release(context.term, world.log, is_registered=False))
         assert not world.exists(paths.CONTROLLER)
         assert epoch(world) == (b"1", 1)
 
@@ -295,7 +304,7 @@ class TestRelease:
         context = stand(world)
         assert context is not None
         world.elect_rival()
-        assert not world.run(release(context, world.log))
+        assert not world.run(release(context.term, world.log, is_registered=False))
         assert holder(world) == 1
 
 
@@ -315,9 +324,9 @@ class TestWatch:
         world = World()
         if data is not None:
             world.put(paths.CONTROLLER, data)
-        assert world.run(watch_controller(world.log)) == expected
+        assert world.run(watch_controller(world.log)) == Holder(expected)
         world.elect_rival(9)
         assert world.driver.client.take_events()
-        assert world.run(watch_controller(world.log)) == 9
+        assert world.run(watch_controller(world.log)) == Holder(9)
         world.delete(paths.CONTROLLER)
         assert len(world.driver.client.take_events()) == 1

@@ -357,14 +357,6 @@ class TestDeletions:
         assert not world.exists(paths.topic_config("t"))
         assert not world.exists(paths.delete_topic("t"))
 
-    def test_disabled_deletion_leaves_the_configuration_of_an_unknown_topic(self) -> None:
-        world = cluster(1, delete_topic_enable=False)
-        world.put(paths.topic_config("t"), encode_entity_config({"retention.ms": "1"}))
-        world.mark_for_deletion("t")
-        world.fail_over()
-        assert world.exists(paths.topic_config("t"))
-        assert not world.exists(paths.delete_topic("t"))
-
     @pytest.mark.parametrize(("marked", "again"), [(["t"], []), (["t", "new"], [TopicDeletion()])])
     def test_a_marker_of_an_unknown_topic_is_looked_at_once_more(
         self, marked: list[str], again: list[TopicDeletion]
@@ -375,14 +367,6 @@ class TestDeletions:
         world.mark_for_deletion(*marked)
         world.fail_over()
         assert world.driver.enqueued == again
-
-    def test_disabled_deletion_removes_the_markers_and_no_topic(self) -> None:
-        world = cluster(1, delete_topic_enable=False)
-        world.create_topic("t", {0: (1,)})
-        world.mark_for_deletion("t", "nobody")
-        context = world.fail_over().context
-        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-        assert not context.is_topic_queued_for_deletion("t")
 
     def test_a_marked_topic_is_deleted_where_the_predecessor_stopped(self) -> None:
         world = cluster(1, 2)

@@ -399,17 +399,6 @@ class TestDeletionRequests:
         world.run(process_topic_deletion(active))
         assert world.driver.sent == []
 
-    def test_disabled_deletion_removes_all_markers_and_no_topic(self) -> None:
-        world, active = cluster(delete_topic_enable=False)
-        world.create_topic("t", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        forget_the_past(world)
-        world.mark_for_deletion("t", "nobody")
-        world.run(process_topic_deletion(active))
-        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-        assert world.exists(paths.topic("t"))
-        assert world.driver.sent == []
-
     def test_the_next_marker_will_be_told(self) -> None:
         world, active = cluster()
         world.run(process_topic_deletion(active))

@@ -445,12 +445,6 @@ class TestDeletion:
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
         assert ask(world, active, DeleteTopic("t", TOPIC_ID)) == (Accepted(),)
 
-    def test_disabled_deletion(self) -> None:
-        world, active = cluster(delete_topic_enable=False)
-        refused = refusal(world, active, DeleteTopic("t"))
-        assert refused.reason is Reason.TOPIC_DELETION_DISABLED
-        assert "delete.topic.enable" in refused.message
-
     def test_a_controller_that_has_moved_marks_nothing(self) -> None:
         world, active = cluster()
         world.elect_rival()

@@ -14,11 +14,12 @@ from regent.controller.commands import AlterPartitionReassignments, FoundPartiti
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment
+from regent.reconcile.other_regent import inactive
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
 from regent.reconcile.reassignments.status import blind_status
-from regent.reconcile.verdicts import controller_inactive
+from regent.reconcile.request import Absence
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
@@ -333,7 +334,7 @@ def test_what_is_incomplete_moves_nothing_again_that_had_arrived(seen: ClusterVi
 
 def test_what_is_incomplete_stays_so_after_a_time_without_a_controller() -> None:
     subject = incomplete()
-    status = blind_status(request(subject, BACK), controller_inactive(None, "nothing moves"))
+    status = blind_status(request(subject, BACK), inactive(Absence(), "nothing moves"))
     assert status.phase is Phase.INCOMPLETE
     plan = plan_reassignment(request(subject.model_copy(update={"status": status}), BACK))
     assert targets(plan) == {}

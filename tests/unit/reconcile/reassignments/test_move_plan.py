@@ -133,3 +133,24 @@ def test_nor_may_a_partition_come_twice() -> None:
     plan = MovePlan.of("c", [MOVE, MOVE._replace(target=(3,))])
     with pytest.raises(PlanDocumentError, match="orders-0 is there twice"):
         read_plan(plan.document, expected_hash=plan.hash)
+
+
+def test_plans_that_are_read_in_turn_are_decoded_once() -> None:
+    plans = [MovePlan.of("in turn", [MOVE._replace(partition=each)]) for each in range(500)]
+    stored = [(plan.document, plan.hash) for plan in plans]
+    first = [read_plan(document, expected_hash=hash_) for document, hash_ in stored]
+    again = [read_plan(document, expected_hash=hash_) for document, hash_ in stored]
+    assert all(before is now for before, now in zip(first, again, strict=True))
+
+
+def test_large_plans_that_were_read_long_ago_are_not_kept() -> None:
+    def large(number: int) -> MovePlan:
+        moves = (MOVE._replace(topic=f"t{number}", partition=each) for each in range(20_000))
+        return MovePlan.of("large", moves)
+
+    plan = large(0)
+    first = read_plan(plan.document, expected_hash=plan.hash)
+    for number in range(1, 16):
+        other = large(number)
+        read_plan(other.document, expected_hash=other.hash)
+    assert read_plan(plan.document, expected_hash=plan.hash) is not first

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 
 from regent.controller.commands import Accepted, ElectionType, ElectLeaders
+from regent.controller.view import ClusterView
 from regent.planning.results import (
     HistoryUnusable,
     InfeasibleGoals,
@@ -197,6 +198,57 @@ def test_a_plan_that_was_out_of_date_when_it_came_is_made_again_after_a_pause() 
     assert plan.requeue_after_s == 40.0
 
 
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (view(orders((2, 3), (1, 2), (1, 3))), "orders-0 has the replicas [2, 3], not [1, 2]"),
+        (view(orders((1, 2))), "orders-1 does not exist any more"),
+        (view(), "topic orders does not exist any more"),
+    ],
+)
+def test_a_plan_that_is_out_of_date_when_it_comes_is_named_until_the_next_one(
+    seen: ClusterView, why: str
+) -> None:
+    subject = rebalance()
+    plan = reconciled(subject, seen, outcome(subject, age_s=4.0))
+    assert state(plan)["Reconciling"] == "True/PlanOutdated"
+    assert state(plan)["PlanReady"] == "False/PlanOutdated"
+    assert why in message(plan)
+    assert plan.status is not None
+    assert plan.status.phase is Phase.PENDING
+    (event,) = plan.events
+    assert (event.reason, event.is_logged) == ("PlanOutdated", True)
+    assert why in event.message
+    planned_again = reconciled(subject, seen, outcome(subject, age_s=10.0))
+    assert planned_again.planning == order(subject).again()
+    assert why in message(planned_again)
+
+
+@pytest.mark.parametrize(
+    ("seen", "why"),
+    [
+        (view(orders((1, 3), (1, 2), (1, 3))), "orders-0: its replicas are [1, 3], neither [1, 2]"),
+        (view(orders((1, 2), (2, 1))), "orders-1 has the replicas [2, 1], not [1, 2]"),
+        (msgspec.structs.replace(SEEN, cluster_id="cluster-b"), "cluster-b"),
+        (msgspec.structs.replace(SEEN, cordoned=(3,)), "brokers [3]"),
+    ],
+)
+def test_a_stored_plan_is_not_dropped_without_a_word(seen: ClusterView, why: str) -> None:
+    subject = awaiting()
+    if seen.cluster_id == "cluster-b":
+        unbound = subject.status.model_copy(update={"cluster_id": None})
+        subject = subject.model_copy(update={"status": unbound})
+    assert subject.status.plan is not None
+    plan = reconciled(subject, seen)
+    assert plan.status is not None
+    assert plan.status.plan is None
+    (event,) = plan.events
+    assert (event.reason, event.is_logged) == ("PlanOutdated", True)
+    assert subject.status.plan.hash in event.message
+    assert why in event.message
+    assert reconciled(stored(subject, plan), seen).events == (), "it is said once"
+
+
 def test_brokers_that_are_down_are_waited_for_unless_they_are_to_be_drained() -> None:
     seen = view(orders((1, 2), (1, 9)))
     plan = reconciled(rebalance(), seen)
@@ -212,15 +264,16 @@ def test_brokers_that_shut_down_are_waited_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("result", "expected", "problems"),
+    ("result", "expected", "problems", "pause_s"),
     [
-        (InfeasibleGoals(("rack a lacks room", "rack b, too")), "GoalsInfeasible", 2),
-        (InvalidGoals("no broker 9"), "InvalidRebalance", 1),
-        (PlannerMissing("pip install 'regent[planner]'"), "PlannerMissing", 1),
+        (InfeasibleGoals(("rack a lacks room", "rack b, too")), "GoalsInfeasible", 2, 600.0),
+        (InvalidGoals("no broker 9"), "InvalidRebalance", 1, 600.0),
+        # It may be installed in a moment, as the Spark Operator of a GitOps tree is.
+        (PlannerMissing("pip install 'regent[planner]'"), "PlannerMissing", 1, 10.0),
     ],
 )
 def test_what_the_planner_refuses_is_said_in_its_own_words_and_tried_again_later(
-    result: PlanResult, expected: str, problems: int
+    result: PlanResult, expected: str, problems: int, pause_s: float
 ) -> None:
     subject = rebalance()
     plan = reconciled(subject, planned=outcome(subject, result))
@@ -228,8 +281,8 @@ def test_what_the_planner_refuses_is_said_in_its_own_words_and_tried_again_later
     assert plan.status is not None
     assert plan.status.phase is Phase.INVALID
     assert len(plan.status.problems) == problems
-    assert (plan.planning, plan.requeue_after_s) == (order(subject), 600.0)
-    later = reconciled(subject, planned=outcome(subject, result, age_s=600.0))
+    assert (plan.planning, plan.requeue_after_s) == (order(subject), pause_s)
+    later = reconciled(subject, planned=outcome(subject, result, age_s=pause_s))
     assert later.planning == order(subject).again()
     assert state(later) == state(plan), "it stays said until there is another outcome"
 
@@ -238,8 +291,12 @@ def test_a_planner_that_fails_is_started_again() -> None:
     subject = rebalance()
     plan = reconciled(subject, planned=outcome(subject, PlannerFailed("signal 9")))
     assert state(plan)["Reconciling"] == "True/PlannerFailed"
-    assert "signal 9" in message(plan)
+    assert message(plan).endswith("the planner has failed and is started again: signal 9")
     assert plan.requeue_after_s == 10.0
+    again = reconciled(subject, planned=outcome(subject, PlannerFailed("signal 9"), age_s=10.0))
+    assert again.planning == order(subject).again()
+    assert state(again)["Reconciling"] == "True/PlannerFailed"
+    assert message(again).endswith("the planner is at work again, after it has failed: signal 9")
 
 
 def test_a_plan_is_ordered_from_the_history_that_the_spec_asks_for() -> None:

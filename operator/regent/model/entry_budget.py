@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 ENTRIES: Final = 20
@@ -31,3 +32,15 @@ class EntryBudget:
         self._entries += 1
         left_out, self._left_out = self._left_out, 0
         return left_out
+
+    def log(self, say: Callable[..., None], message: str, *, now: float, **fields: object) -> None:
+        """Write an entry, if it may be, with how many were left out before it.
+
+        Args:
+            say: A logger's method.
+            now: Monotonic seconds.
+            fields: Of the entry.
+        """
+        left_out = self.take(now)
+        if left_out is not None:
+            say(message, extra={**fields, "entries_left_out": left_out})

@@ -1,0 +1,61 @@
+"""Whether topics may be deleted, by the settings and by what brokers say of theirs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import ReportedFacts
+from regent.model.topic_config import DELETE_TOPIC_ENABLE, BrokerFacts
+
+
+class Forbidden(NamedTuple):
+    """Why no topic may be deleted.
+
+    Attributes:
+        is_known: False: no broker has said yet whether topics may be.
+    """
+
+    why: str
+    is_known: bool
+
+
+async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
+    """Why no topic may be deleted now; None if topics may be.
+
+    Kafka's controller goes by ``delete.topic.enable`` of the broker that it is part of. Ours is
+    part of none, and the default of the setting is Kafka's: a cluster that forbids deletions must
+    not allow them because nobody has told us. Any live broker might be the controller, so one that
+    forbids them is enough. A setting that a broker leaves out of its answer it allows, but one that
+    has not answered allows nothing: the first one that has decides.
+    """
+    if not active.config.delete_topic_enable:
+        return Forbidden("topic deletion is disabled (delete.topic.enable)", is_known=True)
+    known = await _known(active)
+    forbidding = [
+        broker_id
+        for broker_id, facts in known.items()
+        if (facts.settings or {}).get(DELETE_TOPIC_ENABLE) == "false"
+    ]
+    if forbidding:
+        return Forbidden(
+            f"topic deletion is disabled: brokers {forbidding} run with delete.topic.enable=false",
+            is_known=True,
+        )
+    if any(facts.has_answered for facts in known.values()):
+        return None
+    return Forbidden(
+        "no broker has said yet whether it runs with delete.topic.enable=false", is_known=False
+    )
+
+
+async def _known(active: ActiveController) -> dict[int, BrokerFacts]:
+    """What live brokers have said, by broker, with what we were not told of yet: in the first
+    moments of a term the event waits behind the failover, and behind who asks for a deletion. That
+    event is what all else goes by."""
+    brokers, facts = active.context.cluster.brokers, active.context.broker_facts
+    known = {broker_id: facts.of(broker) for broker_id, broker in brokers.items()}
+    unknown = [brokers[broker_id] for broker_id, each in known.items() if not each.has_answered]
+    if unknown:
+        known |= {each.broker_id: each for each in await ReportedFacts(unknown)}
+    return known

@@ -1,0 +1,250 @@
+"""Partition epochs: within a term that of a partition never goes down.
+
+A partition epoch is the dataVersion of the state's znode. Who deletes the znode and creates it
+again, as tools that copy znodes do, has it begin at 0, whatever brokers know. A broker of Kafka 3.3
+or later takes no LeaderAndIsr with a lower one than it knows, answers without an error, and neither
+leads nor follows until it is restarted (KAFKA-13790). So a state with a lower partition epoch than
+is known is written as it is, until that is exceeded, before anybody acts on it.
+
+A topic that was deleted and created again is another topic: its partition epochs do begin at 0.
+
+Source: ``Partition.makeLeader``, ``Partition.makeFollower``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Final, NamedTuple
+
+from regent.controller.effects import Write
+from regent.controller.log import ControllerLog, examples
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_state_znodes import (
+    StatesRead,
+    epoch_guard,
+    read_partition_states,
+    with_partition_epoch,
+)
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import SetData, WriteResult, Written, ZkError
+from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.topics import encode_partition_state
+
+WRITES_MAX: Final = 10_000
+"""How often the state of a partition is written for its partition epoch."""
+
+_AT_ONCE: Final = 500
+"""Writes of one call: as a rule one transaction, and one round trip, in which other events wait."""
+
+_HAS_CHANGED: Final = frozenset({ZkError.BAD_VERSION, ZkError.NO_NODE})
+
+SET_BACK: Final = (
+    "States of partitions were created again, at lower versions than brokers know; written until "
+    "theirs were exceeded"
+)
+NOT_WRITABLE: Final = (
+    "States of partitions were created again, at lower versions than brokers know, and cannot be "
+    "written: left alone until they can"
+)
+LEFT_BEHIND: Final = (
+    "States of partitions were created again, at versions too far below those that brokers know: "
+    "brokers that host these partitions neither lead nor follow until they are restarted"
+)
+
+
+class Reached(NamedTuple):
+    """Result of :func:`reach_partition_epochs`.
+
+    Attributes:
+        written: States under the partition epochs that they were to have.
+        conflicts: Partitions whose state somebody else has changed.
+        failures: Partition -> why its state could not be written.
+    """
+
+    written: dict[TopicPartition, LeaderAndIsr]
+    conflicts: list[TopicPartition]
+    failures: dict[TopicPartition, str]
+
+
+async def reach_partition_epochs(
+    context: ControllerContext,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    wanted: Mapping[TopicPartition, int],
+) -> Reached:
+    """Write states as they are until they have the partition epochs that are wanted of them.
+
+    Each write is on condition of the version that the one before leaves: what somebody else writes
+    meanwhile is not overwritten.
+    """
+    result = Reached({}, [], {})
+    behind = {tp: state for tp, state in states.items() if state.partition_epoch < wanted[tp]}
+    while behind:
+        counts = _next_counts(behind, wanted)
+        operations = [
+            operation
+            for tp, count in counts.items()
+            for operation in _repeated(tp, behind[tp], count)
+        ]
+        answers = iter(await Write(operations, guard=epoch_guard(context), divides=False))
+        for tp, count in counts.items():
+            answered = list(islice(answers, count))
+            written = sum(isinstance(answer, Written) for answer in answered)
+            state = behind.pop(tp)
+            state = with_partition_epoch(state, state.partition_epoch + written)
+            why = _refusal(answered)
+            if why in _HAS_CHANGED:
+                result.conflicts.append(tp)
+            elif why is not None:
+                result.failures[tp] = f"ZooKeeper answered {why.value} for its state znode"
+            elif state.partition_epoch < wanted[tp]:
+                behind[tp] = state
+            else:
+                result.written[tp] = state
+    return result
+
+
+def _refusal(answered: Sequence[WriteResult]) -> ZkError | None:
+    """Why a state was not written. None: it was, or was rolled back with another partition's, and
+    is written again; then what follows in other transactions misses its version."""
+    refused = [each for each in answered if isinstance(each, ZkError)]
+    if ZkError.ROLLED_BACK in refused[:1]:
+        refused = [
+            each for each in refused if each not in (ZkError.ROLLED_BACK, ZkError.BAD_VERSION)
+        ]
+    return refused[0] if refused else None
+
+
+def _next_counts(
+    behind: Mapping[TopicPartition, LeaderAndIsr], wanted: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, int]:
+    """How often the states of which partitions are written at once."""
+    counts: dict[TopicPartition, int] = {}
+    room = _AT_ONCE
+    for tp, state in behind.items():
+        counts[tp] = min(wanted[tp] - state.partition_epoch, room)
+        room -= counts[tp]
+        if not room:
+            break
+    return counts
+
+
+def _repeated(tp: TopicPartition, state: LeaderAndIsr, count: int) -> Iterator[SetData]:
+    path, data = paths.partition_state(tp), encode_partition_state(state)
+    for version in range(state.partition_epoch, state.partition_epoch + count):
+        yield SetData(path, data, version)
+
+
+async def read_states_again(
+    context: ControllerContext,
+    partitions: Sequence[TopicPartition],
+    log: ControllerLog,
+    *,
+    watch: bool = False,
+) -> StatesRead:
+    """:func:`read_partition_states` of partitions of which states may be known. None that is read
+    has a lower partition epoch than is known: those that had have been written until they exceed
+    it, and are among the failures if that cannot be done.
+
+    The exceptions are states of other topics of the same name, those that a later controller has
+    written, and those that are too far behind.
+    """
+    read = await read_partition_states(partitions, log, watch=watch)
+    behind = await _set_back(context, read.states)
+    if behind:
+        await _catch_up(context, read, behind, log, watch=watch)
+    return read
+
+
+async def _set_back(
+    context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """States with lower partition epochs than the context knows of the same partition."""
+    known, epoch = context.cluster.leadership.get, context.term.epoch
+    behind = {
+        tp: state
+        for tp, state in states.items()
+        if (before := known(tp)) is not None
+        and state.partition_epoch < before.partition_epoch
+        and state.controller_epoch <= epoch
+    }
+    if not behind:
+        return behind
+    topics = list(dict.fromkeys(tp.topic for tp in behind))
+    nodes = await read_permitted([paths.topic(topic) for topic in topics])
+    czxids = context.cluster.topic_czxids
+    # Of a node that may not be read nobody knows, and a higher version does no harm.
+    same = {
+        topic
+        for topic, node in zip(topics, nodes, strict=True)
+        if node is not None
+        and (isinstance(node, UnreadableZNode) or node.czxid == czxids.get(topic))
+    }
+    return {tp: state for tp, state in behind.items() if tp.topic in same}
+
+
+async def _catch_up(
+    context: ControllerContext,
+    read: StatesRead,
+    behind: dict[TopicPartition, LeaderAndIsr],
+    log: ControllerLog,
+    *,
+    watch: bool,
+) -> None:
+    """Have states exceed the known partition epochs, and say so. ``read`` is corrected."""
+    known = context.cluster.leadership
+    written: dict[TopicPartition, str] = {}
+    unwritable: dict[TopicPartition, str] = {}
+    left: dict[TopicPartition, str] = {}
+    while behind:
+        found = {
+            tp: f"{tp}: version {known[tp].partition_epoch} was known, "
+            f"{state.partition_epoch} was found"
+            for tp, state in behind.items()
+        }
+        wanted = {tp: known[tp].partition_epoch + 1 for tp in behind}
+        near = {
+            tp: state
+            for tp, state in behind.items()
+            if wanted[tp] - state.partition_epoch <= WRITES_MAX
+        }
+        left |= {tp: found[tp] for tp in behind if tp not in near}
+        reached = await reach_partition_epochs(context, near, wanted)
+        read.states.update(reached.written)
+        written |= {tp: found[tp] for tp in reached.written}
+        for tp, why in reached.failures.items():
+            read.set_back[tp] = read.states.pop(tp)
+            read.failures[tp] = unwritable[tp] = f"{found[tp]}; {why}"
+        behind = await _read_conflicts(context, read, reached.conflicts, log, watch=watch)
+    _report(log.warning, SET_BACK, written)
+    _report(log.error, NOT_WRITABLE, unwritable)
+    _report(log.error, LEFT_BEHIND, left)
+
+
+async def _read_conflicts(
+    context: ControllerContext,
+    read: StatesRead,
+    conflicts: Sequence[TopicPartition],
+    log: ControllerLog,
+    *,
+    watch: bool,
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """Correct ``read`` by what somebody else has written. Returns what is behind all the same."""
+    if not conflicts:
+        return {}
+    again = await read_partition_states(conflicts, log, watch=watch)
+    for tp in conflicts:
+        del read.states[tp]
+    read.states.update(again.states)
+    read.missing.extend(again.missing)
+    read.failures.update(again.failures)
+    return await _set_back(context, again.states)
+
+
+def _report(
+    say: Callable[..., None], message: str, partitions: Mapping[TopicPartition, str]
+) -> None:
+    if partitions:
+        say(message, partitions=len(partitions), examples=examples(partitions.values()))

@@ -1,0 +1,48 @@
+"""The Regent that is the controller, as every other process can know it from ZooKeeper."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class ServedResources(msgspec.Struct, frozen=True):
+    """Which custom resources a Regent serves.
+
+    Attributes:
+        lease: ``namespace/name`` of the Lease that its replicas share; None: it serves none.
+        namespaces: Whose resources it serves; none: those of all namespaces.
+        cluster_name: Name that resources give its Kafka cluster; None: it has none.
+        is_default: Whether resources that name no cluster are its own, too.
+    """
+
+    lease: str | None
+    namespaces: tuple[str, ...] = ()
+    cluster_name: str | None = None
+    is_default: bool = False
+
+    def report(self) -> dict[str, object]:
+        """As JSON has it."""
+        return {
+            "lease": self.lease,
+            "namespaces": list(self.namespaces),
+            "clusterName": self.cluster_name,
+            "isDefault": self.is_default,
+        }
+
+
+class ActiveRegent(msgspec.Struct, frozen=True):
+    """A Regent process that holds ``/controller``.
+
+    Attributes:
+        controller_id: The id under which it does.
+        resources: Which custom resources it serves; None: it does not say, as it is of an earlier
+            version, or in a way that this one cannot read.
+    """
+
+    controller_id: int
+    resources: ServedResources | None = None
+
+    def report(self) -> dict[str, object]:
+        """As ``/status`` shows it."""
+        resources = None if self.resources is None else self.resources.report()
+        return {"controllerId": self.controller_id, "customResources": resources}

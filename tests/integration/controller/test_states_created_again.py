@@ -1,0 +1,68 @@
+"""Somebody deletes a partition's state and creates it again: its version begins at 0, and brokers
+skip what has a lower one than they know. They answer without an error."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.kafka_jars import DEFAULT_VERSION
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.znodes import state_path
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPIC = "copied"
+SET_BACK = "States of partitions were created again"
+
+
+@pytest.fixture(scope="module", params=["2.6", None], ids=["write ISRs", "ask for ISRs"])
+def fresh_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    with cluster_of(DEFAULT_VERSION, inter_broker_protocol=request.param) as made:
+        yield made
+
+
+def version_of(cluster: Cluster) -> int:
+    found = cluster.znodes.get(state_path(TOPIC))
+    assert found is not None
+    return found[1].version
+
+
+def create_again(cluster: Cluster) -> None:
+    path = state_path(TOPIC)
+    found = cluster.znodes.get(path)
+    assert found is not None
+    transaction = cluster.znodes.client.transaction()
+    transaction.delete(path)
+    transaction.create(path, found[0])
+    transaction.commit()
+    assert version_of(cluster) == 0
+
+
+def test_a_new_leader_leads(fresh_cluster: Cluster) -> None:
+    cluster = fresh_cluster
+    with regent(cluster) as process:
+        process.wait_until_active()
+        cluster.znodes.create_topic(TOPIC, {0: [1, 2, 3]})
+        cluster.wait_in_sync(TOPIC)
+        for _ in range(2):  # leaders and followers hear of versions by which the ISR changes
+            cluster.kill_broker(3)
+            cluster.wait(
+                lambda: cluster.znodes.state(TOPIC), "the ISR", until=lambda s: 3 not in s["isr"]
+            )
+            cluster.broker(3).start()
+            cluster.wait_in_sync(TOPIC)
+        known = version_of(cluster)
+        assert known >= 4
+
+        create_again(cluster)
+        cluster.kill_broker(1)
+        cluster.wait_for_leader(TOPIC, 2)
+        assert version_of(cluster) > known
+        cluster.broker(1).start()
+        cluster.wait_in_sync(TOPIC)  # who takes broker 1 in leads
+        assert cluster.znodes.state(TOPIC)["leader"] == 2
+        (said,) = [entry for entry in process.log_entries() if SET_BACK in entry["message"]]
+        assert said["partitions"] == 1
+        cluster.wait_for_consistency()

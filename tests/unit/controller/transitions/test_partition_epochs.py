@@ -1,0 +1,269 @@
+"""State znodes that were deleted and created again: the partition epochs that brokers know stay
+below those that they are sent."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
+from regent.controller.kafka_controller import KafkaController
+from regent.controller.partitions.alter_partition import process_alter_partition
+from regent.controller.partitions.isr_changes import read_and_announce
+from regent.controller.reassignment.new_epochs import raise_epochs
+from regent.controller.state.states import PartitionState
+from regent.controller.transitions import partition_epochs
+from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
+from regent.model.errors import ControllerMovedError
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.protocol.error_codes import INVALID_UPDATE_VERSION
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete, Written
+from tests.unit.controller.closed_client import Right, take_rights
+from tests.unit.controller.driving import once
+from tests.unit.controller.world import World
+
+T0 = TopicPartition("t", 0)
+T1 = TopicPartition("t", 1)
+KNOWN = 17
+"""Partition epoch that the controller and the brokers know."""
+
+
+def cluster(*, known: int = KNOWN) -> tuple[World, KafkaController]:
+    """t-0 is led by 1, t-1 by 2, both at leader epoch 5."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    for _ in range(known + 1):
+        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+        world.set_state(T1, 2, (2, 3), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.take_sent()
+    return world, controller
+
+
+def create_again(world: World, *partitions: TopicPartition) -> None:
+    """What a tool does that copies znodes."""
+    for tp in partitions:
+        path = paths.partition_state(tp)
+        node = world.zookeeper.get(path)
+        assert node is not None
+        results = world.outsider.multi([Delete(path), Create(path, node.data)])
+        assert all(isinstance(result, Written) for result in results)
+
+
+def state_of(world: World, tp: TopicPartition) -> LeaderAndIsr:
+    state = world.state(tp)
+    assert state is not None
+    return state
+
+
+def leadership(controller: KafkaController, tp: TopicPartition) -> LeaderAndIsr:
+    assert controller.active is not None
+    return controller.active.context.cluster.leadership[tp]
+
+
+def announced(world: World, tp: TopicPartition) -> list[LeaderAndIsr]:
+    return [
+        requests.partitions[tp].leader_and_isr
+        for requests in world.driver.take_sent()
+        if tp in requests.partitions
+    ]
+
+
+def lose(world: World, controller: KafkaController, broker_id: int) -> None:
+    world.stop_broker(broker_id)
+    world.process(controller, e.BrokerChange())
+
+
+def test_an_elected_leader_is_told_a_partition_epoch_above_the_known_one() -> None:
+    world, controller = cluster()
+    create_again(world, T0)
+    lose(world, controller, 1)
+    state = state_of(world, T0)
+    assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), 6)
+    assert state.partition_epoch > KNOWN
+    assert leadership(controller, T0) == state
+    sent = announced(world, T0)
+    assert sent
+    assert all(each.partition_epoch >= state.partition_epoch for each in sent)
+
+
+def test_so_are_the_others_when_a_follower_is_gone() -> None:
+    world, controller = cluster()
+    create_again(world, T0, T1)
+    lose(world, controller, 3)
+    for tp, isr in {T0: (1, 2), T1: (2,)}.items():
+        state = state_of(world, tp)
+        assert (state.isr, state.leader_epoch) == (isr, 6)
+        assert state.partition_epoch > KNOWN
+        assert leadership(controller, tp) == state
+
+
+def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
+    world, controller = cluster()
+    create_again(world, T0)
+    assert controller.active is not None
+    assert world.run(raise_epochs(controller.active, {T0: ()})) == {}
+    state = state_of(world, T0)
+    assert (state.leader_epoch, state.partition_epoch > KNOWN) == (6, True)
+    assert announced(world, T0) == [state]
+
+
+def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
+    world, controller = cluster()
+    create_again(world, T0)
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0]))
+    state = state_of(world, T0)
+    assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + 1)
+    assert leadership(controller, T0) == state
+    assert announced(world, T0) == [state]
+
+
+def test_it_is_said_once_which_and_how_many() -> None:
+    world, controller = cluster()
+    create_again(world, T0, T1)
+    lose(world, controller, 1)
+    lose(world, controller, 3)
+    said = world.log.warnings(SET_BACK)
+    assert [entry["partitions"] for entry in said] == [1, 1]
+    assert said[0]["examples"] == ["t-0: version 17 was known, 0 was found"]
+    create_again(world, T0)
+    lose(world, controller, 2)
+    assert len(world.log.warnings(SET_BACK)) == 3
+
+
+def test_of_many_it_is_said_in_one_entry() -> None:
+    world, controller = cluster()
+    create_again(world, T0, T1)
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0, T1]))
+    (said,) = world.log.warnings(SET_BACK)
+    assert said["partitions"] == 2
+    world.run(read_and_announce(controller.active, [T0, T1]))
+    assert len(world.log.warnings(SET_BACK)) == 1
+
+
+def test_a_topic_that_was_created_again_begins_anew() -> None:
+    """The event of the list of topics is still to come."""
+    world, controller = cluster()
+    state = state_of(world, T0)
+    world.delete(paths.topic("t"))
+    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
+    world.set_state(T0, state.leader, state.isr)
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0]))
+    assert state_of(world, T0).partition_epoch == 0
+    assert leadership(controller, T0).partition_epoch == 0
+    assert world.log.warnings(SET_BACK) == []
+
+
+def test_the_state_of_a_later_controller_is_not_written() -> None:
+    world, controller = cluster()
+    world.delete(paths.partition_state(T0))
+    world.set_state(T0, 2, (2, 3), leader_epoch=6, controller_epoch=99)
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0]))
+    assert state_of(world, T0).partition_epoch == 0
+
+
+@pytest.mark.parametrize("known", [KNOWN, KNOWN - 1], ids=["alone", "and others are rolled back"])
+def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
+    world, controller = cluster(known=known)
+    create_again(world, T0, T1)
+    assert controller.active is not None
+    world.driver.before = once(
+        effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    )
+    world.run(read_and_announce(controller.active, [T0, T1]))
+    assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + 1)
+    assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + 1)
+    assert leadership(controller, T0) == state_of(world, T0)
+
+
+def test_one_that_is_deleted_meanwhile_is_missing() -> None:
+    world, controller = cluster()
+    create_again(world, T0, T1)
+    assert controller.active is not None
+    world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(T0)))
+    world.run(read_and_announce(controller.active, [T0, T1]))
+    assert leadership(controller, T0).partition_epoch == KNOWN
+    assert leadership(controller, T1).partition_epoch == KNOWN + 1
+
+
+def test_a_former_controller_writes_nothing() -> None:
+    world, controller = cluster()
+    create_again(world, T0)
+    world.elect_rival()
+    assert controller.active is not None
+    with pytest.raises(ControllerMovedError):
+        world.run(read_and_announce(controller.active, [T0]))
+    assert state_of(world, T0).partition_epoch == 0
+
+
+def test_many_writes_travel_together() -> None:
+    world, controller = cluster(known=1_200)
+    create_again(world, T0)
+    assert controller.active is not None
+    world.driver.performed.clear()
+    world.run(read_and_announce(controller.active, [T0]))
+    assert leadership(controller, T0).partition_epoch == 1_201
+    assert world.driver.transactions() == 3
+
+
+def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Brokers that are restarted take it."""
+    monkeypatch.setattr(partition_epochs, "WRITES_MAX", KNOWN)
+    world, controller = cluster()
+    create_again(world, T0)
+    lose(world, controller, 1)
+    state = state_of(world, T0)
+    assert (state.leader, state.partition_epoch) == (2, 1)
+    (said,) = world.log.errors(LEFT_BEHIND)
+    assert said["partitions"] == 1
+    assert said["examples"] == ["t-0: version 17 was known, 0 was found"]
+    assert controller.active is not None
+    assert controller.active.context.partition_state(T0) is PartitionState.ONLINE
+
+
+def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
+    world, controller = cluster()
+    client = take_rights(world, (paths.partition_state(T0), Right.WRITE))
+    create_again(world, T0, T1)
+    world.stop_broker(1, 2)
+    world.process(controller, e.BrokerChange())
+    assert controller.active is not None
+    context = controller.active.context
+    assert context.partition_state(T0) is PartitionState.OFFLINE
+    assert leadership(controller, T0).partition_epoch == KNOWN
+    assert state_of(world, T1).leader == 3
+    assert state_of(world, T1).partition_epoch > KNOWN
+    said = world.log.errors(NOT_WRITABLE)
+    assert said[0]["examples"] == [
+        "t-0: version 17 was known, 0 was found; ZooKeeper answered NOAUTH for its state znode"
+    ]
+    client.missing.clear()
+    world.process(controller, e.WatchCheck())
+    assert context.partition_state(T0) is PartitionState.ONLINE
+    assert state_of(world, T0).leader == 3
+    assert state_of(world, T0).partition_epoch > KNOWN
+
+
+def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> None:
+    """It has the partition epoch of before, and waits for one after it has been refused."""
+    world, controller = cluster()
+    create_again(world, T0)
+    active = controller.active
+    assert active is not None
+    wanted = IsrChange("t", 0, 5, (1, 2), KNOWN)
+    asked = AlterPartitionRequest(1, active.context.cluster.brokers[1].epoch, (wanted,))
+    (answer,) = world.run(process_alter_partition(active, [Asked(asked, 1)]))
+    assert answer.results[0].error_code == INVALID_UPDATE_VERSION
+    state = state_of(world, T0)
+    assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2, 3), 6)
+    assert state.partition_epoch > KNOWN
+    assert state in announced(world, T0)

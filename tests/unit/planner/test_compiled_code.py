@@ -1,0 +1,80 @@
+"""The folder with compiled code: whatever is wrong with it, functions are compiled anew."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from sandbox.process import Outcome, run_guarded
+
+ROOT = Path(__file__).parents[3]
+
+PROGRAM = """
+from regent_rebalance.jit import compiled
+
+@compiled
+def double(number):
+    return 2 * number
+
+print(double(21))
+"""
+
+
+@pytest.fixture
+def double(tmp_path: Path) -> Callable[[], Outcome]:
+    """A program with a compiled function, and a folder of its own for the code."""
+    program = tmp_path / "double.py"
+    program.write_text(PROGRAM)
+    environment = {
+        "PYTHONPATH": str(ROOT / "spark_tasks"),
+        "NUMBA_CACHE_DIR": str(tmp_path / "code"),
+    }
+    return lambda: run_guarded([sys.executable, program], environment=environment, timeout_s=120)
+
+
+def _tear(file: Path) -> None:
+    os.truncate(file, file.stat().st_size // 2)
+
+
+def _empty(file: Path) -> None:
+    os.truncate(file, 0)
+
+
+def _fill_with_noise(file: Path) -> None:
+    file.write_bytes(b"\x93noise" * 100)
+
+
+def _replace_by_a_folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
+@pytest.mark.parametrize("damage", [_tear, _empty, _fill_with_noise])
+def test_a_damaged_file_is_replaced(
+    tmp_path: Path, double: Callable[[], Outcome], damage: Callable[[Path], None], suffix: str
+) -> None:
+    assert double().stderr == ""
+    for file in (tmp_path / "code").rglob(f"*.{suffix}"):
+        damage(file)
+    done = double()
+    assert (done.exit_code, done.stdout) == (0, "42\n"), done
+    assert "it is compiled anew" in done.stderr
+    again = double()
+    assert (again.stdout, again.stderr) == ("42\n", "")
+
+
+def test_what_cannot_be_replaced_is_done_without(
+    tmp_path: Path, double: Callable[[], Outcome]
+) -> None:
+    double()
+    for file in (tmp_path / "code").rglob("*.nbi"):
+        _replace_by_a_folder(file)
+    for _ in range(2):
+        done = double()
+        assert (done.exit_code, done.stdout) == (0, "42\n"), done
+        assert "it is compiled anew" in done.stderr

@@ -1,0 +1,277 @@
+"""Resources while another Regent is the controller: of another Lease, or of the same one."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+
+from regent.model.active_regent import ActiveRegent, ServedResources
+from regent.reconcile.drains import unreadable as unreadable_drains
+from regent.reconcile.drains.planning import plan_drain
+from regent.reconcile.other_regent import looks_after
+from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.reassignments import unreadable as unreadable_reassignments
+from regent.reconcile.reassignments.planning import plan_reassignment
+from regent.reconcile.request import INACTIVE_GRACE_S, Absence
+from regent.reconcile.topics.planning import plan_topic
+from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.unreadable import UnreadableRequest as UnreadableTopicRequest
+from regent.reconcile.topics.unreadable import plan_unreadable as plan_unreadable_topic
+from regent.resources.broker_drain import UnreadableDrain, parse_broker_drain
+from regent.resources.conditions import ConditionType, find_condition
+from regent.resources.kafka_topic import KafkaTopic, UnreadableTopic, parse_kafka_topic
+from regent.resources.partition_reassignment import (
+    UnreadableReassignment,
+    parse_partition_reassignment,
+)
+from tests.unit.reconcile.drains.draining import Cluster, Drain
+from tests.unit.reconcile.reassignments import reassigning
+from tests.unit.reconcile.requests import (
+    NOW,
+    after,
+    owned,
+    request,
+    resource,
+    said,
+    state,
+    topic,
+    view,
+)
+
+OWN = "web/regent"
+OTHER = ActiveRegent(7, ServedResources("kafka/regent"))
+ELSEWHERE = ActiveRegent(7, ServedResources("kafka/regent", ("bank", "mail")))
+EARLIER = ActiveRegent(7)
+LONG = 500.0
+
+
+def absence(regent: ActiveRegent | None, *, for_s: float = LONG, why: str | None = None) -> Absence:
+    """As an observer with the Lease OWN has it for a resource in namespace ``shop``."""
+    return Absence(
+        for_s=for_s,
+        unknown_after_s=120.0,
+        reason=why,
+        regent=regent,
+        lease=OWN,
+        is_looked_after=looks_after(regent, {"metadata": {"namespace": "shop"}}, lease=OWN),
+    )
+
+
+def seen(of: KafkaTopic, regent: ActiveRegent | None, *, waited_s: float = LONG) -> TopicRequest:
+    return request(of, view(active=False), waited_s=waited_s, absence=absence(regent))
+
+
+def ready() -> KafkaTopic:
+    """A resource that the controller calls Ready."""
+    return resource(status=after(plan_topic(request(resource(), view(topic()), config={}))))
+
+
+class TestWhoLooksAfterAResource:
+    @pytest.mark.parametrize(
+        ("regent", "expected"),
+        [
+            (None, False),
+            (ActiveRegent(7, ServedResources(None)), False),
+            (ActiveRegent(7, ServedResources(OWN)), False),
+            (ActiveRegent(7, ServedResources("kafka/regent")), True),
+            (ActiveRegent(7, ServedResources("kafka/regent", ("bank", "shop"))), True),
+            (ActiveRegent(7, ServedResources("kafka/regent", ("bank",))), False),
+            (ActiveRegent(7, ServedResources("kafka/regent", (), "east")), False),
+            (ActiveRegent(7, ServedResources("kafka/regent", (), "east", is_default=True)), True),
+            (ActiveRegent(7), True),
+        ],
+    )
+    def test_one_that_names_no_cluster(self, regent: ActiveRegent | None, expected: bool) -> None:
+        body = {"metadata": {"namespace": "shop"}, "spec": {}}
+        assert looks_after(regent, body, lease=OWN) is expected
+
+    def test_a_client_leaves_nothing_to_one_that_does_not_say(self) -> None:
+        body = {"metadata": {"namespace": "shop"}, "spec": {}}
+        assert not looks_after(EARLIER, body, lease=OWN, can_serve=True)
+        assert looks_after(OTHER, body, lease=OWN, can_serve=True)
+
+    @pytest.mark.parametrize(("cluster", "expected"), [("east", True), ("west", False)])
+    def test_one_that_names_a_cluster(self, cluster: str, expected: bool) -> None:
+        body = {"metadata": {"namespace": "shop"}, "spec": {"clusterRef": {"name": cluster}}}
+        regent = ActiveRegent(7, ServedResources("kafka/regent", (), "east"))
+        assert looks_after(regent, body, lease=OWN) is expected
+
+
+class TestTheControllerServesIt:
+    @pytest.mark.parametrize("regent", [OTHER, EARLIER])
+    def test_what_it_has_answered_stays_for_however_long(self, regent: ActiveRegent) -> None:
+        assert plan_topic(seen(ready(), regent)) == Plan()
+
+    def test_an_answer_that_cannot_be_read_here_is_one(self) -> None:
+        later = resource(status={"observedGeneration": 1, "conditions": "in another form"})
+        assert plan_topic(seen(later, OTHER)) == Plan()
+
+    def test_what_it_has_not_answered_waits_for_it(self) -> None:
+        waiting = seen(resource(), OTHER, waited_s=INACTIVE_GRACE_S + 1)
+        assert plan_topic(waiting) == Plan(requeue_after_s=120.0 - INACTIVE_GRACE_S - 1)
+
+    def test_then_the_status_says_who_is_to_answer(self) -> None:
+        plan = plan_topic(seen(resource(), OTHER, waited_s=120.0))
+        assert state(plan)["Ready"] == "Unknown/NotAnswered"
+        assert plan.finalizer is FinalizerAction.LEAVE
+        message = said(plan).message
+        assert "Regent replica 7 with the Lease kafka/regent is the controller" in message
+        assert "has not answered it for 120 s" in message
+        assert "/readyz" in message
+
+    def test_a_mistake_is_left_to_its_judgement(self) -> None:
+        broken = resource(config={"nonsense": 1})
+        assert state(plan_topic(seen(broken, OTHER)))["Ready"] == "Unknown/NotAnswered"
+
+    def test_one_that_has_just_begun_has_the_time_that_others_had(self) -> None:
+        old = seen(resource(), OTHER)
+        old = dataclasses.replace(old, absence=absence(OTHER, for_s=20.0))
+        assert plan_topic(old) == Plan(requeue_after_s=100.0)
+
+    def test_what_observers_have_said_is_no_answer(self) -> None:
+        unknown = plan_topic(seen(ready(), None))
+        assert state(unknown)["Ready"] == "Unknown/ControllerInactive"
+        subject = resource(status=after(unknown))
+        assert state(plan_topic(seen(subject, OTHER)))["Ready"] == "Unknown/NotAnswered"
+
+    def test_saying_it_again_changes_nothing(self) -> None:
+        first = plan_topic(seen(resource(), OTHER))
+        again = plan_topic(seen(resource(status=after(first)), OTHER))
+        assert again.status == first.status
+
+    def test_it_was_the_controller_when_zookeeper_last_answered(self) -> None:
+        blind = seen(resource(), OTHER)
+        blind = dataclasses.replace(blind, absence=absence(OTHER, why="no ZooKeeper session"))
+        assert "no ZooKeeper session" in said(plan_topic(blind)).message
+
+    @pytest.mark.parametrize("policy", ["Delete", "Retain"])
+    @pytest.mark.parametrize("regent", [OTHER, EARLIER])
+    def test_it_alone_lets_resources_go(self, regent: ActiveRegent, policy: str) -> None:
+        deleted = owned(deleted=True, generation=2, deletionPolicy=policy)
+        plan = plan_topic(seen(deleted, regent))
+        assert plan.finalizer is FinalizerAction.LEAVE
+        assert state(plan)["Ready"] == "Unknown/NotAnswered"
+
+    def test_what_rules_of_the_observer_forbid_is_not_let_go(self) -> None:
+        deleted = owned(deleted=True, generation=2)
+        ruled = request(
+            deleted,
+            view(active=False),
+            waited_s=LONG,
+            absence=absence(OTHER),
+            rules=("bank=orders",),
+        )
+        assert plan_topic(ruled).finalizer is FinalizerAction.LEAVE
+
+    def test_so_is_it_for_a_client(self) -> None:
+        asking = msgspec.structs.replace(view(topic()), is_active=False, is_client=True)
+        client = request(ready(), asking, config={}, absence=absence(OTHER))
+        assert plan_topic(client) == Plan()
+
+
+class TestTheControllerDoesNotServeIt:
+    def test_the_status_says_whom_it_serves_instead(self) -> None:
+        plan = plan_topic(seen(ready(), ELSEWHERE))
+        assert state(plan)["Ready"] == "Unknown/ControllerInactive"
+        message = said(plan).message
+        assert "Regent replica 7 with the Lease kafka/regent is the controller" in message
+        assert "serves only namespaces bank, mail" in message
+        assert "no Regent process" not in message
+        assert OWN in message
+
+    def test_without_zookeeper_it_is_what_was_last_seen(self) -> None:
+        blind = seen(ready(), ELSEWHERE)
+        blind = dataclasses.replace(blind, absence=absence(ELSEWHERE, why="no ZooKeeper session"))
+        message = said(plan_topic(blind)).message
+        assert "the controller of the Kafka cluster as far as is known here (no Zoo" in message
+
+    def test_the_cluster_that_its_resources_name_is_said(self) -> None:
+        regent = ActiveRegent(7, ServedResources("kafka/regent", (), "east"))
+        message = said(plan_topic(seen(ready(), regent))).message
+        assert "serves only resources whose spec.clusterRef names east" in message
+
+    def test_not_before_the_time_is_over(self) -> None:
+        fresh = seen(ready(), ELSEWHERE)
+        fresh = dataclasses.replace(fresh, absence=absence(ELSEWHERE, for_s=20.0))
+        assert plan_topic(fresh) == Plan(requeue_after_s=100.0)
+
+    def test_one_without_kubernetes_serves_none(self) -> None:
+        regent = ActiveRegent(7, ServedResources(None))
+        message = said(plan_topic(seen(ready(), regent))).message
+        assert "Regent replica 7 is the controller" in message
+        assert "without_kubernetes" in message
+
+    def test_a_replica_of_the_same_lease_does_not_keep_it(self) -> None:
+        regent = ActiveRegent(7, ServedResources(OWN))
+        plan = plan_topic(seen(ready(), regent))
+        assert state(plan)["Ready"] == "Unknown/ControllerInactive"
+        assert f"does not keep the Lease {OWN}" in said(plan).message
+
+    @pytest.mark.parametrize("policy", ["Delete", "Retain"])
+    def test_a_change_of_controllers_lets_nothing_go(self, policy: str) -> None:
+        deleted = owned(deleted=True, generation=2, deletionPolicy=policy)
+        between = dataclasses.replace(seen(deleted, None), absence=absence(None, for_s=10.0))
+        assert plan_topic(between) == Plan(requeue_after_s=INACTIVE_GRACE_S - 10.0)
+
+    def test_a_change_of_controllers_leaves_time_for_an_answer(self) -> None:
+        between = dataclasses.replace(seen(resource(), None), absence=absence(None, for_s=10.0))
+        assert plan_topic(between) == Plan(requeue_after_s=INACTIVE_GRACE_S - 10.0)
+
+    @pytest.mark.parametrize("regent", [ELSEWHERE, ActiveRegent(7, ServedResources(OWN)), None])
+    def test_what_policy_releases_goes(self, regent: ActiveRegent | None) -> None:
+        deleted = owned(deleted=True, generation=2, deletionPolicy="Retain")
+        assert plan_topic(seen(deleted, regent)).finalizer is FinalizerAction.REMOVE
+
+
+class TestOtherKinds:
+    """With and without a controller here: in client mode the view is complete."""
+
+    def test_a_reassignment_that_is_answered_is_left_alone(self) -> None:
+        seen = view(topic())
+        new = reassigning.resource(assignments=reassigning.assign((1, 2), (2, 3)))
+        answered = reassigning.begun(new, seen)
+        for cluster in (view(active=False), seen):
+            plan = plan_reassignment(reassigning.request(answered, cluster, absence=absence(OTHER)))
+            assert plan == Plan()
+
+    def test_a_reassignment_without_an_answer_says_so(self) -> None:
+        new = reassigning.resource(assignments=reassigning.assign((1, 2)))
+        asked = reassigning.request(new, view(active=False), absence=absence(OTHER))
+        asked = dataclasses.replace(asked, seen_at=asked.monotonic_s - LONG)
+        plan = plan_reassignment(asked)
+        assert reassigning.state(plan)["Ready"] == "Unknown/NotAnswered"
+        assert plan.commands == ()
+
+    def test_a_drain_that_is_answered_is_left_alone(self) -> None:
+        drain = Drain(Cluster({"t": [(1, 2)] * 3}), 1)
+        drain.settle()
+        drain.absence = absence(OTHER)
+        assert plan_drain(drain.request()) == Plan()
+
+    def test_a_drain_without_an_answer_says_so(self) -> None:
+        drain = Drain(Cluster({"t": [(1, 2)] * 3}), 1)
+        drain.absence = absence(OTHER)
+        asked = dataclasses.replace(drain.request(), seen_at=-LONG)
+        plan = plan_drain(asked)
+        assert plan.status is not None
+        ready = find_condition(plan.status.conditions, ConditionType.READY)
+        assert ready is not None
+        assert (ready.status, ready.reason) == ("Unknown", "NotAnswered")
+        assert plan.commands == ()
+
+    def test_what_only_the_other_one_can_read_is_left_alone(self) -> None:
+        body = {"metadata": {"name": "r", "namespace": "shop"}, "spec": {"brokers": "all"}}
+        drain = parse_broker_drain(body)
+        assert isinstance(drain, UnreadableDrain)
+        left_drain = unreadable_drains.UnreadableRequest(drain, NOW, is_looked_after=True)
+        assert unreadable_drains.plan_unreadable(left_drain) == Plan()
+        move = parse_partition_reassignment(body)
+        assert isinstance(move, UnreadableReassignment)
+        left_move = unreadable_reassignments.UnreadableRequest(move, NOW, is_looked_after=True)
+        assert unreadable_reassignments.plan_unreadable(left_move) == Plan()
+        unread = parse_kafka_topic({**body, "spec": {"partitions": "all"}})
+        assert isinstance(unread, UnreadableTopic)
+        left_topic = UnreadableTopicRequest(unread, NOW, is_looked_after=True)
+        assert plan_unreadable_topic(left_topic) == Plan()
