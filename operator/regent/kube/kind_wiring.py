@@ -120,6 +120,8 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         is_with_definition=DefinitionEnd(around.client, KAFKA_TOPIC.kind).explains,
     )
 
+    around.moving.on_room.append(lambda: around.enqueue(kafka_topics.take_waiting()))
+
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         concerned = _concerned(topics, index, configs, around.view())
         concerned |= kafka_topics.take_without_name(topics)
@@ -167,8 +169,6 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
         moving.see_all(around.view())
         around.paces.lagging.see_all(around.view())
 
-    # A plan for the whole cluster waits for the end of what others execute.
-    _also_on_change(index, lambda: around.enqueue(served.cache.keys_not_ready()))
     served = _served(
         around,
         PARTITION_REASSIGNMENT,
@@ -194,6 +194,8 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
         duty=planning.run,
         planning=planning,
     )
+    # A plan for the whole cluster waits for the end of what others execute.
+    _look_when_others_end(around, served)
     return served
 
 
@@ -227,8 +229,6 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         jitter=around.jitter,
     )
     index.on_change = keeper.changed
-    # What a PartitionReassignment does not move any more may leave its broker.
-    _also_on_change(around.reassignments, lambda: around.enqueue(served.cache.keys_not_ready()))
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
         keeper.changed()
@@ -257,19 +257,26 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         view_replaced=view_replaced,
         duty=duties,
     )
+    # What a PartitionReassignment does not move any more may leave its broker.
+    _look_when_others_end(around, served)
     return served
 
 
-def _also_on_change(index: ReassignmentIndex, react: Callable[[], None]) -> None:
-    """Call this, too, when another PartitionReassignment executes something, or one does not any
-    more."""
-    before = index.on_change
+def _look_when_others_end(around: KindSurroundings, served: ServedKind) -> None:
+    """Look at what is not ready when a PartitionReassignment executes something, or one does not
+    any more, and when moves were refused that took up room."""
+
+    def look() -> None:
+        around.enqueue(served.cache.keys_not_ready())
+
+    before = around.reassignments.on_change
 
     def changed() -> None:
         before()
-        react()
+        look()
 
-    index.on_change = changed
+    around.reassignments.on_change = changed
+    around.moving.on_room.append(look)
 
 
 def _concerned(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from regent.controller.commands import (
     AlterPartitionReassignments,
@@ -25,12 +25,14 @@ class MovingPartitions:
 
     Attributes:
         changes: How often something began to move, or did not any more.
+        on_room: Called when moves that took up room were refused. No change of the cluster says so.
     """
 
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[TopicPartition, PartitionView]] = {}
         self._sent: dict[TopicPartition, SentMove] = {}
         self.changes = 0
+        self.on_room: list[Callable[[], None]] = []
 
     @property
     def partitions(self) -> Mapping[TopicPartition, PartitionView]:
@@ -74,9 +76,17 @@ class MovingPartitions:
             raise
 
     def take_back(self, partitions: Iterable[TopicPartition]) -> None:
-        """These were refused."""
-        for tp in partitions:
-            self._sent.pop(tp, None)
+        """These were refused: there may be room for others now."""
+        if self._forget(partitions):
+            for react in self.on_room:
+                react()
+
+    def _forget(self, partitions: Iterable[TopicPartition]) -> bool:
+        """Whether something of that counted."""
+        counted = [tp for tp in partitions if tp in self._sent]
+        for tp in counted:
+            del self._sent[tp]
+        return bool(counted)
 
     def see_topics(self, view: ClusterView, topics: frozenset[str]) -> bool:
         """Take in topics that have changed; whether something moves now, or does not any more."""
@@ -91,7 +101,7 @@ class MovingPartitions:
         shown = [
             tp for tp, each in self._sent.items() if tp.topic in topics and _shows(view, tp, each)
         ]
-        self.take_back(shown)
+        self._forget(shown)
         is_news = bool(shown) or before != after
         self.changes += is_news
         return is_news

@@ -17,7 +17,6 @@ from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.reassigning import (
     create_topic,
     request_reassignment,
-    wait_for_hosts,
     wait_until_moved,
 )
 from tests.support.figures import Figure
@@ -33,12 +32,19 @@ CREATED = re.compile(rf"Created log for partition ({TOPIC}-\d+) ")
 def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure: Figure) -> None:
     assignment = {p: [1 + p % 2] for p in range(PARTITIONS)}
     create_topic(cluster, TOPIC, assignment)
-    wait_for_hosts(cluster, {(TOPIC, p): replicas for p, replicas in assignment.items()})
+    created_before = Counter(
+        (broker_id, f"{TOPIC}-{p}") for p, replicas in assignment.items() for broker_id in replicas
+    )
+    # A broker logs the creation some time after the directory is there.
+    cluster.wait(
+        lambda: created(cluster),
+        "every replica's creation to be logged",
+        until=lambda found: found == created_before,
+    )
     rounds = [[3], [1, 2], [2, 3], [1]]
     chance = random.Random(KILLS)
     killed = 0
     moved_by_then: list[int] = []
-    created_before = created(cluster)
     expected: Counter[tuple[int, str]] = Counter()
     while killed < KILLS:
         for replicas in rounds:

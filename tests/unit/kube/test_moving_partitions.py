@@ -59,8 +59,13 @@ def test_what_was_done_at_once_shows_without_moving() -> None:
 def test_what_was_refused_does_not_count() -> None:
     moving = MovingPartitions()
     moving.send({tp(0): SENT, tp(1): SENT})
+    room: list[str] = []
+    moving.on_room.append(lambda: room.append("there is room"))
     moving.take_back([tp(0)])
     assert moving.sent(at=0.0).keys() == {tp(1)}
+    assert len(room) == 1
+    moving.take_back([tp(0)])
+    assert len(room) == 1, "it took up none"
 
 
 def test_going_back_counts_until_the_partition_is_on_its_way_back() -> None:
