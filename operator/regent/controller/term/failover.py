@@ -43,8 +43,8 @@ from regent.controller.term.watch_check import schedule_watch_check
 from regent.controller.tokens import delegation_token_expiry
 from regent.controller.topics import (
     assignment_repair,
+    deletion_markers,
     stray_replicas,
-    topic_changes,
     topic_id_notes,
     topic_ids,
 )
@@ -194,7 +194,7 @@ async def _load_deletions(active: ActiveController) -> None:
     context = active.context
     (children,) = await ReadChildren([paths.DELETE_TOPICS])
     marked = list(children or ())
-    queued = await topic_changes.drop_void_markers(active, marked, complete_deletions=True)
+    queued = await deletion_markers.deletable(active, marked, complete_deletions=True)
     if len(queued) < len(marked):
         # One may have been created and marked since the topics were read.
         await Enqueue(TopicDeletion())

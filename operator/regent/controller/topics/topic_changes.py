@@ -7,22 +7,25 @@ from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Exists, PublishView, ReadChildren, ReadData, Write
+from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term import cluster_loading
-from regent.controller.topics import assignment_repair, topic_id_notes, topic_ids
-from regent.controller.topics.deletion_permission import deletion_forbidden
-from regent.controller.topics.topic_node_removal import remove_topic_nodes
+from regent.controller.topics import (
+    assignment_repair,
+    deletion_markers,
+    topic_id_notes,
+    topic_ids,
+)
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Delete, SetData
+from regent.zk_data.operations import SetData
 from regent.zk_data.topics import TopicZNode, encode_topic
 
 
@@ -194,7 +197,7 @@ async def process_topic_deletion(active: ActiveController) -> None:
     if not all(map(context.cluster.has_topic, marked)):
         # Created and marked in quick succession: the news of the creation may still be waiting.
         await process_topic_change(active)
-    known = await drop_void_markers(active, marked)
+    known = await deletion_markers.deletable(active, marked)
     fresh = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
     if not fresh:
         return
@@ -204,71 +207,3 @@ async def process_topic_deletion(active: ActiveController) -> None:
     await abandon_reassignments(active, fresh)
     await PublishView(frozenset(fresh))
     await active.deletions.enqueue(fresh)
-
-
-async def drop_void_markers(
-    active: ActiveController, marked: Sequence[str], *, complete_deletions: bool = False
-) -> list[str]:
-    """Remove the markers of topics that do not exist; if deletion is disabled, of all that are not
-    being deleted yet.
-
-    The marker of a topic that exists but cannot be read stays, so that the wish is not lost, and so
-    does that of any topic until a broker has said whether deletion is disabled.
-
-    Args:
-        complete_deletions: Remove the configurations as well. For a failover: Kafka's controllers
-            remove the node, the configuration and the marker of a topic one after the other, so
-            the one before may have been interrupted, and the next topic of that name would get
-            the configuration.
-
-    Returns:
-        The marked topics that can be deleted.
-    """
-    context, log = active.context, active.log
-    context.broker_facts.deletions_wait = False
-    if not marked:
-        return []
-    known = [topic for topic in marked if context.cluster.has_topic(topic)]
-    void = unknown = [topic for topic in marked if not context.cluster.has_topic(topic)]
-    forbidden = await deletion_forbidden(active)
-    is_disabled = forbidden is not None and forbidden.is_known
-    context.broker_facts.deletions_wait = forbidden is not None and not is_disabled
-    if forbidden is not None and is_disabled:
-        # A deletion that has begun ends: what is left of the topic could not serve.
-        void = [topic for topic in marked if not context.is_topic_queued_for_deletion(topic)]
-        known = []
-        if void:
-            log.warning(
-                "Topic deletion is disabled, markers removed",
-                topics=len(void),
-                examples=examples(void),
-                reason=forbidden.why,
-            )
-    elif unknown:
-        existing = await Exists([paths.topic(topic) for topic in unknown])
-        void = [topic for topic, exists in zip(unknown, existing, strict=True) if not exists]
-        unread = [topic for topic, exists in zip(unknown, existing, strict=True) if exists]
-        if unread:
-            log.error(
-                "Topics to be deleted cannot be read, markers left",
-                topics=len(unread),
-                examples=examples(unread),
-            )
-    if complete_deletions and not is_disabled:
-        await remove_topic_nodes(context, void, log)
-    else:
-        await Write(
-            [Delete(paths.delete_topic(topic), missing_ok=True) for topic in void],
-            guard=epoch_guard(context),
-        )
-    if forbidden is None:
-        return known
-    waiting = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
-    if waiting:
-        log.warning(
-            "Deletion of topics waits",
-            topics=len(waiting),
-            examples=examples(waiting),
-            reason=forbidden.why,
-        )
-    return []
