@@ -79,11 +79,11 @@ class Workspace:
         with self._problems("cannot be written"):
             self._check_time(sample, keep)
         # First, as a disk that is full has no other room for the sample.
-        removed, problem = self._make_room(sample, keep)
-        with self._problems("cannot be written"):
-            files = self._write_all(sample)
-        if problem is not None:
-            raise problem
+        try:
+            removed = self._make_room(sample, keep)
+        finally:  # it counts also where nothing can be removed
+            with self._problems("cannot be written"):
+                files = self._write_all(sample)
         return Appended(files, removed)
 
     def newest(self, cluster: str) -> int | None:
@@ -122,18 +122,11 @@ class Workspace:
                 "it is wrong; if nothing was sampled for so long, sample once without a retention"
             )
 
-    def _make_room(
-        self, sample: Sample, keep: int | None
-    ) -> tuple[tuple[str, ...], InvalidInputError | None]:
-        """What was removed, and what is to be said once the sample is there."""
-        removed: list[str] = []
-        if keep is not None:
-            try:
-                with self._problems("has the sample, but days that are too old cannot be removed"):
-                    removed.extend(self._remove_expired(sample, keep))
-            except InvalidInputError as error:
-                return tuple(removed), error
-        return tuple(removed), None
+    def _make_room(self, sample: Sample, keep: int | None) -> tuple[str, ...]:
+        if keep is None:
+            return ()
+        with self._problems("has the sample, but days that are too old cannot be removed"):
+            return tuple(self._remove_expired(sample, keep))
 
     def _write_all(self, sample: Sample) -> tuple[str, ...]:
         """Both files. What was written of them is removed if one cannot be: the next attempt has
