@@ -165,6 +165,8 @@ class ControllerProcess:
                     self._channels[broker.broker_id] = PendingRequests(
                         broker.broker_id, shared=self._shared
                     )
+            case fx.ReaddressChannels():
+                pass  # channels here have no addresses
             case fx.SendRequests():
                 self._send(effect.requests)
             case fx.InterBrokerProtocol():
