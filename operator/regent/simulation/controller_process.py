@@ -173,7 +173,7 @@ class ControllerProcess:
                 return _PROTOCOL
             case fx.ReportedFacts():
                 return [
-                    BrokerFacts(broker_id=broker.broker_id, has_answered=True)
+                    BrokerFacts(broker_id=broker.broker_id, settings={}, has_answered=True)
                     for broker in effect.brokers
                 ]
             case fx.CurrentTime():
