@@ -159,7 +159,7 @@ def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: ControllerL
         for topic, znode in read.found.items()
         if znode.topic_id is not None and not cluster.has_topic(topic)
     }
-    ids = frozenset(fresh.values())
+    ids = dict.fromkeys(fresh.values())
     if len(ids) == len(fresh) and not any(map(cluster.topic_name, ids)):
         return read
     owners: dict[uuid.UUID, str] = {}
