@@ -393,6 +393,8 @@ class RegentProcess:
             case fx.UpdateChannels():
                 self._epoch_zk_version = effect.epoch_zk_version
                 self._channels.update(effect)
+            case fx.ReaddressChannels():
+                pass  # channels here have no addresses
             case fx.SendRequests():
                 self._channels.send(effect.requests)
             case fx.InterBrokerProtocol():

@@ -338,6 +338,9 @@ class _Channels:
             self._open[broker.broker_id] = sender
             self._cluster.post(sender.open, self._world)
 
+    def readdress(self, brokers: Sequence[Broker]) -> None:
+        """Nothing has an address here."""
+
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Opening one takes no time here."""
 

@@ -110,6 +110,13 @@ class UpdateChannels(Effect[None], frozen=True):
     closed: Sequence[int] = ()
 
 
+class ReaddressChannels(Effect[None], frozen=True):
+    """Brokers are registered with other endpoints, in the same lives: their channels keep what
+    waits, and the connections that they have, and connect there from the next time on."""
+
+    brokers: Sequence[Broker]
+
+
 class InterBrokerProtocol(Effect[tuple[int, int]], frozen=True):
     """The lowest inter.broker.protocol.version over the brokers, as (major, minor).
 

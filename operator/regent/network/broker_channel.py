@@ -106,6 +106,7 @@ class BrokerChannel:
 
     Args:
         broker: The receiver. Another life of it (another epoch) gets another channel.
+            Kept as an attribute, by which it is connected to: this life may change its endpoints.
         client_id: How brokers see the controller in their logs and quotas.
         settings: Timeouts and security.
         shared: Merges what waits for several channels.

@@ -162,6 +162,14 @@ class ControllerChannelManager:
             self._end(left)
         self._report_protocol_version()
 
+    def readdress(self, brokers: Sequence[Broker]) -> None:
+        """Have channels to these lives of brokers connect to the endpoints given here from the next
+        time on; the effect ``ReaddressChannels``."""
+        for broker in brokers:
+            channel = self._channels.get(broker.broker_id)
+            if channel is not None and channel.broker.epoch == broker.epoch:
+                channel.broker = broker
+
     def send(self, requests: ControlRequests) -> None:
         """Add a batch to what its receivers still have to be informed of.
 

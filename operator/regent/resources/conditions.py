@@ -295,7 +295,8 @@ class ConditionReason(enum.StrEnum):
     )
     BROKER_SETTINGS_UNKNOWN = (
         "BrokerSettingsUnknown",
-        "No broker has said yet whether it runs with delete.topic.enable=false.",
+        "No broker has said yet, or none may tell Regent, whether it runs with "
+        "delete.topic.enable=false.",
     )
     TOO_LARGE = "TooLarge", "The topic or the plan does not fit into what can be stored at a time."
     TOPIC_ALREADY_EXISTS = (

@@ -65,6 +65,7 @@ class Interpreter:
                 controller_epoch=x.controller_epoch,
                 epoch_zk_version=x.epoch_zk_version,
             ),
+            fx.ReaddressChannels: lambda x: channels.readdress(x.brokers),
             fx.ReportedFacts: lambda x: channels.facts(x.brokers),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,

@@ -179,6 +179,10 @@ class BrokerChannelsPort(Protocol):
         """
         ...
 
+    def readdress(self, brokers: Sequence[Broker]) -> None:
+        """Connect elsewhere from now on, see ``effects.ReaddressChannels``."""
+        ...
+
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         """Have connections to these brokers, and to no others, through which nothing is sent, so
         that ``update`` finds them open. Does nothing between ``update`` and ``close_all``."""

@@ -270,7 +270,8 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
     )
     broker_sasl_username: str | None = Field(
         default=None,
-        description="Use listeners with SASL as this user, who needs ClusterAction on the cluster.",
+        description="Use listeners with SASL as this user, who needs ClusterAction, Describe and "
+        "DescribeConfigs on the cluster.",
     )
     broker_sasl_password_file: Path | None = Field(
         default=None, description="File with the user's password. It is read at the start."

@@ -165,13 +165,15 @@ class ControllerProcess:
                     self._channels[broker.broker_id] = PendingRequests(
                         broker.broker_id, shared=self._shared
                     )
+            case fx.ReaddressChannels():
+                pass  # channels here have no addresses
             case fx.SendRequests():
                 self._send(effect.requests)
             case fx.InterBrokerProtocol():
                 return _PROTOCOL
             case fx.ReportedFacts():
                 return [
-                    BrokerFacts(broker_id=broker.broker_id, has_answered=True)
+                    BrokerFacts(broker_id=broker.broker_id, settings={}, has_answered=True)
                     for broker in effect.brokers
                 ]
             case fx.CurrentTime():

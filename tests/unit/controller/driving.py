@@ -143,6 +143,8 @@ class Driver:
                 self.sent.append(effect.requests)
             case effects.UpdateChannels():
                 self.channels.append(effect)
+            case effects.ReaddressChannels():
+                pass
             case effects.InterBrokerProtocol():
                 return self.inter_broker_protocol
             case effects.ReportedFacts():

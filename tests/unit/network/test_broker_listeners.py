@@ -11,8 +11,16 @@ import pytest
 from regent.model.cluster import Broker, EndPoint
 from regent.network.settings import ChannelSettings
 from tests.support.fixed_tls import FixedTls
-from tests.support.stub_broker import StubBroker
-from tests.unit.network.open_channels import FAST, batch, channels, two_listeners
+from tests.support.stub_broker import StubBroker, stub_brokers
+from tests.unit.network.open_channels import (
+    FAST,
+    batch,
+    channels,
+    dead_port,
+    leader_epochs,
+    only_update_metadata,
+    two_listeners,
+)
 
 
 class TestListeners:
@@ -72,3 +80,41 @@ async def test_an_impossible_address_is_only_out_of_reach(
     async with channels(broker, settings=settings) as (manager, _):
         await manager.inter_broker_protocol()
         assert manager.metrics()[1].failures > 0
+
+
+async def test_what_waits_is_sent_to_the_endpoint_that_a_broker_has_moved_to() -> None:
+    """In the same life: nothing is lost, and the former endpoint is not tried again."""
+    async with (
+        StubBroker(1) as former,
+        StubBroker(1) as moved,
+        channels(former.registration) as (manager, responses),
+    ):
+        manager.send(only_update_metadata(former))
+        await responses.wait_for(1)
+        await former.stop()
+        manager.send(only_update_metadata(former, number=1))
+        manager.readdress([moved.registration])
+        await responses.wait_for(2)
+        assert leader_epochs(moved) == [1]
+
+
+async def test_a_broker_that_has_moved_keeps_the_connection_that_it_has() -> None:
+    async with stub_brokers(1) as (stub,), channels(stub.registration) as (manager, responses):
+        manager.send(only_update_metadata(stub))
+        await responses.wait_for(1)
+        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port())
+        manager.readdress([msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))])
+        manager.send(only_update_metadata(stub, number=1))
+        await responses.wait_for(2)
+        assert stub.connections == 1
+
+
+async def test_the_endpoints_of_another_life_do_not_concern_a_channel() -> None:
+    async with stub_brokers(1) as (stub,), channels(stub.registration) as (manager, responses):
+        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port())
+        other = msgspec.structs.replace(
+            stub.registration, endpoints=(elsewhere,), epoch=stub.epoch + 1
+        )
+        manager.readdress([other])
+        manager.send(only_update_metadata(stub))
+        await responses.wait_for(1)

@@ -48,6 +48,9 @@ class KeptChannels:
             self.open.pop(broker_id, None)
         self.open |= {broker.broker_id: broker for broker in opened}
 
+    def readdress(self, brokers: Sequence[Broker]) -> None:
+        self.open.update((broker.broker_id, broker) for broker in brokers)
+
     def stand_by(self, brokers: Iterable[Broker]) -> None:
         self.standing_by.append([broker.broker_id for broker in brokers])
 

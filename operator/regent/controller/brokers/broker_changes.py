@@ -15,7 +15,7 @@ from regent.controller.brokers.offline_replicas import (
     on_replicas_become_offline,
     without_started_deletions,
 )
-from regent.controller.effects import PublishView, UpdateChannels
+from regent.controller.effects import PublishView, ReaddressChannels, UpdateChannels
 from regent.controller.reassignment.reassignments import resume_for_targets
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import ReplicaState
@@ -135,6 +135,7 @@ async def process_broker_modifications(active: ActiveController, broker_id: int)
     active.log.info("Broker changed its registration", broker=broker_id)
     cluster_loading.refuse_unsupported([broker], active.config)
     context.add_live_brokers([broker])
+    await ReaddressChannels([broker])
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata()
     await batch.send()

@@ -125,6 +125,11 @@ class ClusterState:
         """Name of the topic with an id, None if there is none."""
         return self._topics_by_id.get(topic_id)
 
+    @property
+    def shares_topic_ids(self) -> bool:
+        """Whether several topics have the same id, or had."""
+        return len(self._topic_ids) != len(self._topics_by_id)
+
     def has_topic(self, topic: str) -> bool:
         return topic in self._assignments
 

@@ -5,6 +5,7 @@ A malformed znode is logged with its path and skipped; everything else goes on.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
@@ -17,6 +18,7 @@ from regent.controller.config import ControllerConfig
 from regent.controller.effects import ReadChildren
 from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.causes import ChangeKind
+from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import read_partition_states
@@ -143,6 +145,38 @@ async def read_topics(
     ]
     report_malformed(log, MALFORMED_TOPICS, news)
     return TopicsRead(found, dict.fromkeys(topics) | malformed)
+
+
+def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: ControllerLog) -> TopicsRead:
+    """Leave out topics that are not known yet and have the id of another topic: somebody has copied
+    a topic node.
+
+    Clients and leaders name a topic by its id alone, so records and ISR changes of one would be
+    taken for those of the other. Of several that are new the one stays that was created first.
+    """
+    fresh = {
+        topic: znode.topic_id
+        for topic, znode in read.found.items()
+        if znode.topic_id is not None and not cluster.has_topic(topic)
+    }
+    ids = dict.fromkeys(fresh.values())
+    if len(ids) == len(fresh) and not any(map(cluster.topic_name, ids)):
+        return read
+    owners: dict[uuid.UUID, str] = {}
+    problems: dict[str, str | None] = {}
+    for topic in sorted(fresh, key=lambda topic: read.found[topic].czxid):
+        topic_id = fresh[topic]
+        owner = cluster.topic_name(topic_id) or owners.setdefault(topic_id, topic)
+        if owner != topic:
+            problems[topic] = (
+                f"its topic id is that of topic {owner}; take topic_id out of the node, and it "
+                "gets another one"
+            )
+    known = cluster.unreadable_topics
+    news = [(paths.topic(t), why) for t, why in problems.items() if why and why != known.get(t)]
+    report_malformed(log, MALFORMED_TOPICS, news)
+    found = {topic: znode for topic, znode in read.found.items() if topic not in problems}
+    return TopicsRead(found, read.problems | problems)
 
 
 def add_topics(

@@ -48,6 +48,9 @@ async def load_topics(active: ActiveController) -> TopicsLoaded:
 def _has_all(copy: StandbyCopy, topics: Sequence[str], active: ActiveController) -> bool:
     """Whether the copy has the topics that were just listed, and no others. Some may have come or
     gone since; it may also be a defect."""
+    if copy.cluster.shares_topic_ids:
+        active.log.warning("Topics of the standby's copy have one id, reading everything")
+        return False
     if copy.topic_mzxids.keys() == frozenset(topics):
         return True
     active.log.warning(
@@ -83,7 +86,9 @@ async def _take(
 
 
 async def _read(active: ActiveController, topics: Sequence[str]) -> list[TopicPartition]:
-    found, problems = await cluster_loading.read_topics(topics, active.log)
+    read = await cluster_loading.read_topics(topics, active.log)
+    cluster = active.context.cluster
+    found, problems = cluster_loading.without_shared_ids(cluster, read, active.log)
     partitions = cluster_loading.add_topics(active.context, found)
-    active.context.cluster.note_unreadable(problems)
+    cluster.note_unreadable(problems)
     return await cluster_loading.load_leadership(active.context, partitions, active.log)

@@ -13,7 +13,7 @@ class Forbidden(NamedTuple):
     """Why no topic may be deleted.
 
     Attributes:
-        is_known: False: no broker has said yet whether topics may be.
+        is_known: False: no broker has said yet whether topics may be, or none may tell us.
     """
 
     why: str
@@ -26,8 +26,8 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
     Kafka's controller goes by ``delete.topic.enable`` of the broker that it is part of. Ours is
     part of none, and the default of the setting is Kafka's: a cluster that forbids deletions must
     not allow them because nobody has told us. Any live broker might be the controller, so one that
-    forbids them is enough. A setting that a broker leaves out of its answer it allows, but one that
-    has not answered allows nothing: the first one that has decides.
+    forbids them is enough. A setting that a broker leaves out of its answer it allows. One that has
+    not answered, or may not tell us its settings, allows nothing: the first one that tells decides.
     """
     if not active.config.delete_topic_enable:
         return Forbidden("topic deletion is disabled (delete.topic.enable)", is_known=True)
@@ -42,8 +42,16 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
             f"topic deletion is disabled: brokers {forbidding} run with delete.topic.enable=false",
             is_known=True,
         )
-    if any(facts.has_answered for facts in known.values()):
+    if any(facts.settings is not None for facts in known.values()):
         return None
+    refusing = [broker_id for broker_id, facts in known.items() if facts.has_answered]
+    if refusing:
+        return Forbidden(
+            f"brokers {refusing} refuse to say whether they run with delete.topic.enable=false: "
+            "allow Regent's user DescribeConfigs on the cluster (kafka-acls --add --cluster "
+            "--operation DescribeConfigs), and restart Regent",
+            is_known=False,
+        )
     return Forbidden(
         "no broker has said yet whether it runs with delete.topic.enable=false", is_known=False
     )

@@ -44,9 +44,10 @@ async def process_topic_change(active: ActiveController) -> None:
     context.cluster.note_unreadable(dict.fromkeys(vanished))
     added: list[TopicPartition] = []
     if new:
-        topics, problems = await cluster_loading.read_topics(
+        read = await cluster_loading.read_topics(
             new, active.log, known=context.cluster.unreadable_topics
         )
+        topics, problems = cluster_loading.without_shared_ids(context.cluster, read, active.log)
         added = cluster_loading.add_topics(context, topics)
         context.cluster.note_unreadable(problems)
         await assignment_repair.repair(active, added)
@@ -110,10 +111,10 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     only, and ids not at all.
     """
     context = active.context
-    topics, problems = await cluster_loading.read_topics(
+    read = await cluster_loading.read_topics(
         names, active.log, known=context.cluster.unreadable_topics
     )
-    replaced = [t for t, znode in topics.items() if _is_another(context, t, znode)]
+    replaced = [t for t, znode in read.found.items() if _is_another(context, t, znode)]
     if replaced:
         active.log.warning(
             "Topics were deleted from ZooKeeper and created again",
@@ -121,6 +122,7 @@ async def process_partition_modifications(active: ActiveController, names: Seque
             examples=examples(replaced),
         )
         await _forget(context, replaced)
+    topics, problems = cluster_loading.without_shared_ids(context.cluster, read, active.log)
     unreadable_before = context.cluster.unreadable_topics
     context.cluster.note_unreadable(problems)
     # Topics that were malformed when they first appeared, and those.

@@ -134,12 +134,12 @@ async def _choose(active: ActiveController, nodes: Mapping[str, _Node]) -> dict[
     lost = [
         TopicIncarnation(topic, node.czxid)
         for topic, node in nodes.items()
-        if node.content.topic_id is None and _known(context, topic, node) is None
+        if _stored(context, topic, node) is None and _known(context, topic, node) is None
     ]
     noted = await topic_id_notes.read(lost, active.log)
     choices: dict[str, _Choice] = {}
     for topic, node in nodes.items():
-        known, stored = _known(context, topic, node), node.content.topic_id
+        known, stored = _known(context, topic, node), _stored(context, topic, node)
         note = noted.get(TopicIncarnation(topic, node.czxid))
         if known is not None and (stored is None or not _is_refused(context, topic)):
             choices[topic] = _Choice(known, _Source.KNOWN)
@@ -156,6 +156,14 @@ def _known(context: ControllerContext, topic: str, node: _Node) -> uuid.UUID | N
     """The id under which the context knows this very topic."""
     cluster = context.cluster
     return cluster.topic_ids.get(topic) if cluster.topic_czxids.get(topic) == node.czxid else None
+
+
+def _stored(context: ControllerContext, topic: str, node: _Node) -> uuid.UUID | None:
+    """The id in a topic's node, unless it is that of another topic."""
+    stored = node.content.topic_id
+    if stored is not None and context.cluster.topic_name(stored) not in (None, topic):
+        return None
+    return stored
 
 
 def _is_refused(context: ControllerContext, topic: str) -> bool:

@@ -334,6 +334,20 @@ class TestModifications:
         assert requests.update_metadata_receivers == (1, 2, 3)
         assert requests.brokers[1].endpoints[0].port == 9999
 
+    def test_its_channel_learns_a_changed_endpoint_before_anything_is_sent(self) -> None:
+        """It is no bounce: nothing would say again what waits for the broker."""
+        world, active = cluster({0: (1, 2)})
+        world.start_broker(1, port=9999)
+        world.driver.performed.clear()
+        world.run(process_broker_modifications(active, 1))
+        kinds = [type(effect) for effect in world.driver.performed]
+        told = kinds.index(effects.ReaddressChannels)
+        assert told < kinds.index(effects.SendRequests)
+        effect = world.driver.performed[told]
+        assert isinstance(effect, effects.ReaddressChannels)
+        assert list(effect.brokers) == [active.context.cluster.brokers[1]]
+        assert effects.UpdateChannels not in kinds
+
     def test_an_unchanged_registration_is_not_announced(self) -> None:
         world, active = cluster()
         world.start_broker(1)

@@ -44,6 +44,12 @@ def say(active: ActiveController, broker_id: int, settings: dict[str, str]) -> N
     active.context.broker_facts.learn(active.context.cluster.brokers[broker_id].epoch, facts)
 
 
+def refuse_to_say(active: ActiveController, broker_id: int) -> None:
+    """A broker has answered, and does not tell its settings."""
+    facts = BrokerFacts(broker_id=broker_id, has_answered=True)
+    active.context.broker_facts.learn(active.context.cluster.brokers[broker_id].epoch, facts)
+
+
 def delete(world: World, active: ActiveController) -> Outcome:
     (outcome,) = world.run(process_commands(active, [DeleteTopic("t")]))
     return outcome
@@ -130,6 +136,22 @@ class TestAtAFailover:
         assert tuple(active.context.topics_with_deletion_started) == left
         assert bool(deleted_replicas(world)) == bool(left)
 
+    def test_a_marker_waits_while_brokers_refuse_to_tell_their_settings(self) -> None:
+        world = cluster(1, 2)
+        world.mark_for_deletion("t")
+        world.driver.broker_settings = {1: None, 2: None}
+        controller = world.active_controller()
+        active = controller.active
+        assert active is not None
+        epoch = active.context.cluster.brokers[1].epoch
+        refusing = BrokerFacts(broker_id=1, has_answered=True)
+        world.process(controller, BrokerFactsLearned(epoch, refusing))
+        assert world.zookeeper.children(paths.DELETE_TOPICS) == ("t",)
+        assert deleted_replicas(world) == []
+        told = BrokerFacts(broker_id=1, settings={}, has_answered=True)
+        world.process(controller, BrokerFactsLearned(epoch, told))
+        assert deleted_replicas(world)
+
 
 class TestWithinATerm:
     def test_disabled_deletion_removes_all_markers_and_no_topic(self) -> None:
@@ -199,4 +221,17 @@ class TestCommands:
         assert refused.reason is Reason.BROKER_SETTINGS_UNKNOWN
         assert refused.reason in TRANSIENT_REASONS
         world.driver.broker_settings = {1: {}, 2: None}
+        assert delete(world, active) == Accepted()
+
+    def test_brokers_that_refuse_to_tell_their_settings_allow_nothing(self) -> None:
+        """As to a user without DescribeConfigs: they may well forbid it."""
+        world = cluster(1, 2)
+        active = world.fail_over()
+        refuse_to_say(active, 1)
+        refuse_to_say(active, 2)
+        refused = refusal(world, active)
+        assert refused.reason is Reason.BROKER_SETTINGS_UNKNOWN
+        assert "brokers [1, 2] refuse to say" in refused.message
+        assert "DescribeConfigs" in refused.message
+        say(active, 2, {"delete.topic.enable": "true"})
         assert delete(world, active) == Accepted()
