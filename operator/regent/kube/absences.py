@@ -13,8 +13,9 @@ from regent.runtime.ports import ControllerPort
 
 
 class Absences:
-    """Counts from when this process was last the controller, or another Regent became it or ceased
-    to be: whoever takes over has the time to answer. Belongs to the loop that it is made in.
+    """Counts from when this process was last the controller and knew the cluster, or another Regent
+    became it or ceased to be: whoever takes over has the time to answer. Belongs to the loop that
+    it is made in.
 
     Args:
         why_inactive: Returns why this process is not the controller, for people.
@@ -34,14 +35,16 @@ class Absences:
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
         self._may_act = controller.view.may_act
+        self._knows = self._may_act and controller.view.is_complete
         self._regent = controller.view.active_regent
 
     def look(self) -> None:
         """Look who is the controller now. To be called with every new view."""
         view = self._controller.view
-        if self._may_act or view.may_act or view.active_regent != self._regent:
+        knows = view.may_act and view.is_complete
+        if self._knows or knows or view.active_regent != self._regent:
             self._since = self._loop.time()
-        self._may_act, self._regent = view.may_act, view.active_regent
+        self._may_act, self._regent, self._knows = view.may_act, view.active_regent, knows
 
     def of(self, body: Mapping[str, Any]) -> Absence:
         """The absence as it concerns an object of the API."""

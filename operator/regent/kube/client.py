@@ -301,7 +301,7 @@ class KubeClient:
                 return
             info = await self._read_credentials()
             _check_address(info.server)
-            transport = await asyncio.to_thread(_transport, info)
+            transport = await asyncio.to_thread(transport_of, info)
             if self._is_closed:
                 return
             if self._session is None or transport != self._transport:
@@ -418,7 +418,7 @@ def _check_address(server: str) -> None:
         )
 
 
-def _transport(info: kopf.ConnectionInfo) -> tuple[object, ...]:
+def transport_of(info: kopf.ConnectionInfo) -> tuple[object, ...]:
     """What a session is bound to, the token apart: that goes with each request. Of files their
     content counts: the kubelet, and tools that rotate certificates, replace them in place."""
     files = (info.ca_path, info.certificate_path, info.private_key_path)

@@ -44,7 +44,7 @@ class KopfOptions:
 async def run_kopf(
     options: KopfOptions, *, namespaces: Collection[str], until: Iterable[asyncio.Future[Any]]
 ) -> None:
-    """Watch until one of the futures is done.
+    """Watch until one of the futures is done, or new sessions with the API server are needed.
 
     Args:
         namespaces: Namespaces to be watched; none: all of them.
@@ -52,7 +52,8 @@ async def run_kopf(
     Raises:
         Exception: kopf could not go on: a right was taken away, the CRD is gone.
     """
-    kopf_stop, sessions = asyncio.Event(), WatchSessions()
+    kopf_stop = asyncio.Event()
+    sessions = WatchSessions(on_outdated=kopf_stop.set)
 
     def stop(_: asyncio.Future[Any]) -> None:
         kopf_stop.set()

@@ -57,8 +57,14 @@ def _service_account(host: str, token_file: Path) -> kopf.ConnectionInfo:
     authority = SERVICE_ACCOUNT / "ca.crt"
     try:
         token = token_file.read_text(encoding="utf-8").strip()
-    except OSError as error:
+    except (OSError, ValueError) as error:
         raise KubeLoginError(f"the token of the service account is unreadable: {error}") from error
+    if not token:
+        # Somebody may just be writing it. Without one every request would be refused as one of
+        # nobody in particular (403), for as long as credentials are used.
+        raise KubeLoginError(
+            f"the token of the service account is unreadable: {token_file} is empty"
+        )
     return kopf.ConnectionInfo(
         server=f"https://[{host}]:{port}" if ":" in host else f"https://{host}:{port}",
         ca_path=str(authority) if authority.exists() else None,

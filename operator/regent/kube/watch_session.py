@@ -1,5 +1,6 @@
 """The HTTP sessions of kopf's watch streams: kopf begins a watch that has ended again at once, and
-waits as long as a server says. Both are bounded here.
+waits as long as a server says. Both are bounded here. It also uses a session for as long as it is
+not refused (401): one whose certificates are out of date is found out here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import aiohttp
 import kopf
 from aiohttp.base_protocol import BaseProtocol
 
-from regent.kube.client import retry_after_s, ssl_context
+from regent.kube.client import retry_after_s, ssl_context, transport_of
+from regent.kube.errors import KubeLoginError
 from regent.kube.login import login
 from regent.kube.work_queue import backoff_s
 
@@ -125,6 +127,39 @@ def _tell_by_stream(response: aiohttp.ClientResponse) -> None:
     response.status, response.content = HTTPStatus.OK, stream
 
 
+class RenewalCheck:
+    """An aiohttp middleware: when the API server cannot be reached, it looks whether its address or
+    certificates are others by now than those that the session is bound to.
+
+    Args:
+        transport: What the session is bound to.
+        on_outdated: Called when another session could be made that is bound to something else.
+    """
+
+    def __init__(self, transport: tuple[object, ...], on_outdated: Callable[[], None]) -> None:
+        self._transport = transport
+        self._on_outdated = on_outdated
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        try:
+            return await handler(request)
+        except aiohttp.ClientConnectionError:
+            if await self._is_outdated():
+                logger.info("The API server's address or certificates are others by now")
+                self._on_outdated()
+            raise
+
+    async def _is_outdated(self) -> bool:
+        try:
+            info = await login()
+            ssl_context(info)  # somebody may just be writing the files
+        except KubeLoginError:
+            return False
+        return await asyncio.to_thread(transport_of, info) != self._transport
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Login(kopf.AiohttpSession):
     """A session. It is the same login as another one with the same credentials: by that kopf knows
@@ -135,9 +170,15 @@ class _Login(kopf.AiohttpSession):
 
 
 class WatchSessions:
-    """Makes the sessions of one run of kopf."""
+    """Makes the sessions of one run of kopf.
 
-    def __init__(self) -> None:
+    Args:
+        on_outdated: Called when such a run should end, as new sessions would be bound to another
+            address or to other certificates.
+    """
+
+    def __init__(self, *, on_outdated: Callable[[], None] = lambda: None) -> None:
+        self._on_outdated = on_outdated
         self._pacing = WatchPacing()
         self._sessions: list[aiohttp.ClientSession] = []
 
@@ -148,10 +189,11 @@ class WatchSessions:
             KubeLoginError: If there are none, or they cannot be read.
         """
         info = await login()
+        transport = await asyncio.to_thread(transport_of, info)
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=ssl_context(info)),
             headers=info.as_http_headers(),
-            middlewares=(self._pacing,),
+            middlewares=(self._pacing, RenewalCheck(transport, self._on_outdated)),
         )
         self._sessions.append(session)
         return _Login(

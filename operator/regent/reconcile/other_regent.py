@@ -66,14 +66,14 @@ def plan_looked_after(
     absence = request.absence
     if not absence.is_looked_after:
         return None
-    if _is_answered(request):
+    if is_answered_by_controller(request):
         return Plan()
     if request.waited_s < absence.unknown_after_s:
         return Plan(requeue_after_s=absence.unknown_after_s - request.waited_s)
     return Plan(status=status(_not_answered(absence)))
 
 
-def _is_answered(request: ResourceRequest[ResourceT]) -> bool:
+def is_answered_by_controller(request: ResourceRequest[ResourceT]) -> bool:
     """Whether a controller has reacted to this generation of the resource."""
     ready = find_condition(request.resource.status.conditions, ConditionType.READY)
     return request.is_answered and (ready is None or ready.reason not in _NO_ANSWERS)

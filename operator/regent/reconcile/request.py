@@ -73,11 +73,12 @@ none. A change of controllers takes less."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Absence:
-    """That this process is not the controller, for how long, and why.
+    """That this process is not the controller, or has not read the cluster yet, for how long, and
+    why.
 
     Attributes:
-        for_s: Seconds since it last was, since it began to serve, or since another Regent became
-            the controller or ceased to be.
+        for_s: Seconds since it last was and had, since it began to serve, or since another Regent
+            became the controller or ceased to be.
         unknown_after_s: After so many seconds what statuses say of the cluster is out of date.
         reason: Why, as far as it is known.
         regent: Another Regent that is the controller, as far as known.
@@ -103,7 +104,7 @@ class ResourceRequest(Generic[ResourceT]):
         seen_at: Monotonic seconds at which this process first saw this generation of the resource.
         monotonic_s: The present in monotonic seconds, for durations: the wall clock may be set.
         now: The present, aware, for what is shown.
-        absence: Of the controller; of interest while nobody may act here.
+        absence: Of the controller; of interest while nobody may act here, or the cluster is read.
     """
 
     resource: ResourceT
@@ -137,7 +138,8 @@ class ResourceRequest(Generic[ResourceT]):
 
     @property
     def until_unknown_s(self) -> float:
-        """While nobody may act here: seconds until the status has to say so."""
+        """While nobody may act here, or the cluster is read: seconds until the status has to say
+        so."""
         if self.is_answered:
             return self.absence.unknown_after_s - self.absence.for_s
         return self.grace_s - self.waited_s

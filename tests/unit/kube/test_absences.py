@@ -40,7 +40,7 @@ def test_it_counts_from_the_beginning_and_from_the_last_term() -> None:
         counted = absences(port)
         await elapse(50)
         assert counted.of(BODY).for_s == 50
-        port.view = ClusterView(is_active=True)
+        port.view = ClusterView(is_active=True, is_complete=True)
         assert counted.of(BODY).for_s == 0
         await elapse(10)
         port.view = ClusterView()
@@ -48,6 +48,23 @@ def test_it_counts_from_the_beginning_and_from_the_last_term() -> None:
         await elapse(5)
         found = counted.of(BODY)
         assert (found.for_s, found.reason, found.unknown_after_s) == (5, "it waits", 120.0)
+
+    run(scenario())
+
+
+def test_who_was_elected_has_the_time_until_the_cluster_is_read() -> None:
+    async def scenario() -> None:
+        port = Port()
+        port.view = ClusterView(active_regent=OTHER)
+        counted = absences(port)
+        await elapse(3600)
+        port.view = ClusterView(is_active=True)
+        assert counted.of(BODY).for_s == 0, "there was another one until now"
+        await elapse(7)
+        assert counted.of(BODY).for_s == 7
+        port.view = ClusterView(is_active=True, is_complete=True)
+        await elapse(7)
+        assert counted.of(BODY).for_s == 0
 
     run(scenario())
 

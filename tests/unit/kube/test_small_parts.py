@@ -368,6 +368,16 @@ class TestLogin:
         (account / "token").write_text("second")
         assert (await login()).token == "second"
 
+    @pytest.mark.parametrize("content", [b"", b" \n", b"\x00\xff"], ids=repr)
+    async def test_a_token_that_is_none(
+        self, account: Path, monkeypatch: pytest.MonkeyPatch, content: bytes
+    ) -> None:
+        """Requests without one would be refused as forbidden, not as unauthorized, for a minute."""
+        monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "10.0.0.1")
+        (account / "token").write_bytes(content)
+        with pytest.raises(KubeLoginError, match="token of the service account is unreadable: "):
+            await login()
+
     def test_a_plugin_that_hangs_keeps_no_process_from_ending(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:

@@ -1,11 +1,13 @@
-"""Watches that end at once, and servers that want fewer of them."""
+"""Watches that end at once, servers that want fewer of them, certificates that are renewed."""
 
 from __future__ import annotations
 
 import asyncio
 import itertools
 import logging
-from collections.abc import Callable, Coroutine
+import ssl
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
@@ -13,8 +15,10 @@ from urllib.parse import parse_qsl
 
 import aiohttp
 import pytest
+import trustme
 from aiohttp import web
 
+from regent.kube import login as login_module
 from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.watch_session import (
     PAUSE_MAX_S,
@@ -24,7 +28,7 @@ from regent.kube.watch_session import (
 )
 from regent.resources.kafka_topic import KafkaTopic
 from tests.unit.kube.jumping_clock import elapse, run
-from tests.unit.kube.small_server import Server
+from tests.unit.kube.small_server import Server, serving
 
 LIST = "/apis/kafka.regent.dev/v1alpha1/kafkatopics"
 WATCH = f"{LIST}?watch=true"
@@ -218,3 +222,70 @@ async def test_a_server_that_names_a_date_does_not_end_the_stream(
         assert response.status == 200
     await sessions.close()
     assert len(server.requests) == 2
+
+
+class Pod:
+    """What is in a pod. The API server has another certificate by now than when it began.
+
+    Attributes:
+        authority: The file of the certificate authorities.
+    """
+
+    def __init__(self, account: Path) -> None:
+        self.server = Server()
+        self.authority = account / "ca.crt"
+        self.old, self.new = trustme.CA(), trustme.CA()
+        (account / "token").write_text("one")
+        self.old.cert_pem.write_to_path(str(self.authority))
+
+    @asynccontextmanager
+    async def serving(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        self.new.issue_cert("127.0.0.1").configure_cert(context)
+        async with serving(self.server, context) as url:
+            monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
+            monkeypatch.setenv("KUBERNETES_SERVICE_PORT", url.rpartition(":")[2])
+            yield url
+
+
+@pytest.fixture
+def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
+    monkeypatch.setattr(login_module, "SERVICE_ACCOUNT", tmp_path)
+    return Pod(tmp_path)
+
+
+async def test_a_session_whose_certificates_were_renewed_is_outdated(
+    pod: Pod, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    called: list[bool] = []
+    sessions = WatchSessions(on_outdated=lambda: called.append(True))
+    async with pod.serving(monkeypatch) as url:
+        http = (await sessions.login()).aiohttp_session
+
+        async def ask() -> bool:
+            with pytest.raises(aiohttp.ClientSSLError):
+                await http.get(f"{url}/a")
+            return bool(called)
+
+        assert not await ask(), "there are no others"
+        pod.authority.write_bytes(b"")
+        assert not await ask(), "somebody is writing them"
+        pod.new.cert_pem.write_to_path(str(pod.authority))
+        assert await ask()
+        async with (await sessions.login()).aiohttp_session.get(f"{url}/a") as response:
+            assert response.status == 200
+    await sessions.close()
+
+
+async def test_then_a_run_of_kopf_ends(pod: Pod, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would go on with its session for ever, and nothing would be watched."""
+    never = asyncio.get_running_loop().create_future()
+    options = KopfOptions(
+        kinds=(KafkaTopic.kind,), on_event=lambda *_: None, on_signal=lambda: None
+    )
+    async with pod.serving(monkeypatch), asyncio.timeout(30):
+        watching = asyncio.create_task(run_kopf(options, namespaces=("default",), until=(never,)))
+        asyncio.get_running_loop().call_later(
+            0.5, pod.new.cert_pem.write_to_path, str(pod.authority)
+        )
+        await watching

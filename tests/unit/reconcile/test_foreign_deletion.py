@@ -102,7 +102,7 @@ class TestAlert:
         assert reported(gone, look(gone, view())) == []
 
     def test_a_view_that_is_loading_proves_nothing(self) -> None:
-        plan = look(owned(), view(complete=False))
+        plan = plan_topic(request(owned(), view(complete=False), config={}, waited_s=120))
         assert plan.status is not None
         assert plan.status.ownership is Ownership.CREATED
 

@@ -160,7 +160,7 @@ PHASES = {
     "behind a topic that goes": Phase(
         P, "TopicMarkedForDeletion", resource(), view(topic(deleting=True)), READ
     ),
-    "being loaded": Phase(P, "ClusterLoading", owned(), view(complete=False)),
+    "being loaded": Phase(P, "ClusterLoading", resource(), view(complete=False)),
     "without a controller": Phase(
         P, "ControllerInactive", resource(), view(active=False), {"waited_s": 60.0}
     ),

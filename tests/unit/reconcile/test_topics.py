@@ -17,7 +17,7 @@ from regent.controller.commands import (
 )
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import INACTIVE_GRACE_S
+from regent.reconcile.request import INACTIVE_GRACE_S, Absence
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
@@ -163,7 +163,7 @@ class TestCreation:
 
 class TestWhatTheViewCannotTell:
     def test_while_loading_a_missing_topic_means_nothing(self) -> None:
-        plan = plan_topic(request(owned(), view(complete=False)))
+        plan = plan_topic(request(owned(), view(complete=False), waited_s=120))
         assert plan.commands == ()
         assert state(plan) == {
             "Ready": "False/ClusterLoading",
@@ -175,6 +175,25 @@ class TestWhatTheViewCannotTell:
         assert plan.status is not None
         assert plan.status.topic_id == topic_id_to_text(ID)
         assert plan.status.ownership is Ownership.CREATED
+
+    @pytest.mark.parametrize("cluster_id", ["cluster-a", None])
+    def test_what_the_controller_before_has_said_is_left_alone_for_a_while(
+        self, cluster_id: str | None
+    ) -> None:
+        """Else each change of controllers made every resource not ready, and wrote it twice."""
+        loading = view(complete=False, cluster_id=cluster_id)
+        plan = plan_topic(request(owned(), loading, waited_s=5))
+        assert plan == Plan(requeue_after_s=115)
+        changed = owned(generation=2, config={"retention.ms": 5})
+        assert said(plan_topic(request(changed, loading, waited_s=5))).reason == "ClusterLoading"
+
+    def test_that_nobody_was_the_controller_is_not(self) -> None:
+        absence = Absence(for_s=120, reason="a broker is the controller")
+        nobody = plan_topic(request(owned(), view(active=False), absence=absence))
+        assert said(nobody).reason == "ControllerInactive"
+        subject = owned(status=after(nobody))
+        plan = plan_topic(request(subject, view(complete=False), waited_s=5))
+        assert said(plan).reason == "ClusterLoading"
 
     def test_while_loading_a_topic_that_is_there_is_there(self) -> None:
         plan = plan_topic(request(owned(), view(topic(), complete=False), config={}))

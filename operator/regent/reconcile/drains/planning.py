@@ -17,6 +17,7 @@ from regent.reconcile.drains.execution import in_present_order
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import DOMAIN_CONDITIONS, blind_status, status_in
 from regent.reconcile.drains.undoing import undo
+from regent.reconcile.loading import plan_kept_answer
 from regent.reconcile.other_regent import inactive, plan_looked_after
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
@@ -84,7 +85,8 @@ def _outside_term(request: DrainRequest) -> DrainPlan:
 
 
 def _loading(request: DrainRequest) -> DrainPlan:
-    return Plan(status=blind_status(request, CLUSTER_LOADING))
+    kept = plan_kept_answer(request)
+    return Plan(status=blind_status(request, CLUSTER_LOADING)) if kept is None else kept
 
 
 def _other_cluster(request: DrainRequest) -> DrainPlan:

@@ -16,6 +16,7 @@ from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding
 from regent.reconcile.departing import plan_departing
 from regent.reconcile.dispatch import dispatch
+from regent.reconcile.loading import plan_kept_answer
 from regent.reconcile.other_regent import inactive, plan_looked_after
 from regent.reconcile.plan import Plan, PlannedEvent
 from regent.reconcile.reassignments.approval import approval_verdict
@@ -116,7 +117,8 @@ def _outside_term(request: ReassignmentRequest) -> ReassignmentPlan:
 
 
 def _loading(request: ReassignmentRequest) -> ReassignmentPlan:
-    return Plan(status=blind_status(request, CLUSTER_LOADING))
+    kept = plan_kept_answer(request)
+    return Plan(status=blind_status(request, CLUSTER_LOADING)) if kept is None else kept
 
 
 def _other_cluster(request: ReassignmentRequest) -> ReassignmentPlan:

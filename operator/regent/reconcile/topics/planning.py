@@ -14,6 +14,7 @@ from functools import partial
 
 from regent.controller.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding, all_findings, first_finding
+from regent.reconcile.loading import plan_kept_answer
 from regent.reconcile.other_regent import plan_looked_after
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.assessment import assess, leadership_assessment_or
@@ -71,6 +72,11 @@ def plan_topic(request: TopicRequest) -> TopicPlan:
 def _plan_living(request: TopicRequest) -> TopicPlan:
     if not request.view.may_act:
         return plan_outside_term(request)
+    kept = plan_kept_answer(request) if request.topic is None else None
+    return _plan_in_term(request) if kept is None else kept
+
+
+def _plan_in_term(request: TopicRequest) -> TopicPlan:
     if request.cluster is not ClusterMatch.SAME:
         return plan_other_cluster(request)
     forbidden = first_finding(NAME_CHECKS, request)

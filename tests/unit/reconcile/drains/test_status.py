@@ -120,6 +120,7 @@ def test_nothing_is_done_and_nothing_is_claimed_without_a_view_of_the_cluster(
     drain = drained()
     seen: ClusterView = msgspec.structs.replace(drain.cluster.view, **changes)
     monkeypatch.setattr(Cluster, "view", seen)
+    drain.absence = Absence(for_s=120, unknown_after_s=120)
     plan = drain.plan()
     assert plan.commands == ()
     assert plan.status is not None
@@ -127,6 +128,14 @@ def test_nothing_is_done_and_nothing_is_claimed_without_a_view_of_the_cluster(
     conditions = {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
     assert conditions["Ready"] == f"False/{reason}"
     assert conditions["Drained"] == "Unknown/Unknown"
+
+
+def test_what_the_controller_before_has_said_is_left_alone_while_the_cluster_is_read() -> None:
+    drain = drained()
+    drain.cluster.is_complete = False
+    drain.absence = Absence(for_s=20, unknown_after_s=120)
+    plan = drain.plan()
+    assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 100)
 
 
 def test_after_a_while_without_a_controller_nothing_is_known(

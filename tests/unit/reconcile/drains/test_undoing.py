@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from regent.model.partition import TopicPartition
+from regent.reconcile.request import Absence
 from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.requests import partition
@@ -170,6 +171,7 @@ def test_what_a_controller_that_was_elected_says_meanwhile_is_not_kept() -> None
     drain.finish()
     said = drain.message
     cluster.is_complete = False
+    drain.absence = Absence(for_s=120, unknown_after_s=120)
     drain.settle()
     assert drain.truth()["Ready"] == "False/ClusterLoading"
     cluster.is_complete = True

@@ -294,6 +294,16 @@ def test_nothing_is_planned_before_the_cluster_is_known() -> None:
     assert state(plan)["Reconciling"] == "True/ClusterLoading"
 
 
+def test_what_the_controller_before_has_said_is_left_alone_while_the_cluster_is_read() -> None:
+    answered = resource(assignments=MOVED, status={"observedGeneration": 1})
+    loading, without_id = view(complete=False), view(cluster_id=None)
+    plan = plan_reassignment(request(answered, loading, absence=Absence(for_s=20)))
+    assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 100)
+    for seen, for_s in ((loading, 120), (without_id, 0)):
+        plan = plan_reassignment(request(answered, seen, absence=Absence(for_s=for_s)))
+        assert state(plan)["Reconciling"] == "True/ClusterLoading"
+
+
 def test_a_plan_is_not_executed_in_another_cluster() -> None:
     subject = resource(assignments=MOVED, status={"clusterId": "another"})
     plan = plan_reassignment(request(subject, SEEN))
