@@ -50,6 +50,8 @@ class _Nowhere:
         epoch_zk_version: int | None,
     ) -> None: ...
 
+    def readdress(self, brokers: Sequence[Broker]) -> None: ...
+
     def stand_by(self, brokers: Iterable[Broker]) -> None: ...
 
     def listen(self, changed: Callable[[], None]) -> None: ...
@@ -63,7 +65,10 @@ class _Nowhere:
         return 2, 6
 
     def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
-        return [BrokerFacts(broker_id=each.broker_id, has_answered=True) for each in brokers]
+        return [
+            BrokerFacts(broker_id=each.broker_id, settings={}, has_answered=True)
+            for each in brokers
+        ]
 
     def close_all(self) -> None: ...
 
