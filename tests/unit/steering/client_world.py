@@ -238,7 +238,9 @@ class ClientWorld:
         """Wait until the client knows the cluster, and what the brokers run."""
         await self.until(lambda: self.view.is_complete)
         for broker_id, broker in self.view.brokers.items():
-            facts = BrokerFacts(broker_id=broker_id, versions=((3, 9),), has_answered=True)
+            facts = BrokerFacts(
+                broker_id=broker_id, versions=((3, 9),), settings={}, has_answered=True
+            )
             self.loop.broker_answered(broker, facts)
         await self.until(lambda: all(facts.has_answered for facts in self.view.broker_facts))
 
