@@ -117,12 +117,24 @@ def paid_in(rows: Rows, row: int, floor: Floats, group: int) -> float:
 
 
 @inlined
+def added_by(rows: Rows, row: int, slot: int, kinds: int, price: Floats, moved: float) -> float:
+    """What it costs more than a move that the replica of a slot stays.
+
+    Args:
+        kinds, price, moved: As in :func:`stays`.
+    """
+    broker, more = rows.home[row, slot], rows.toll[row, slot] - moved
+    for k in range(kinds):
+        more += price[broker, k] * rows.amount[row, k]
+    return float(more)
+
+
+@inlined
 def stays(
     rows: Rows,
     row: int,
-    group: Ints,
-    floor: Floats,
-    extra: Floats,
+    kinds: int,
+    price: Floats,
     moved: float,
     chosen: Ints,
     saving: Floats,
@@ -132,23 +144,21 @@ def stays(
     Writes their slots and what it costs more than a move that each stays (mostly less than 0).
 
     Args:
+        kinds: How many quantities there are.
+        price: Broker and quantity.
         moved: What a move costs, and what is paid there.
     """
-    count = 0
+    count, free = 0, rows.free[row]
     for s in range(rows.home.shape[1]):
-        b = rows.home[row, s]
-        if b < 0:
+        if rows.home[row, s] < 0:
             continue
-        more = rows.toll[row, s] - moved
-        for k in range(extra.shape[1]):
-            more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
-        i = count
-        while i > 0 and saving[i - 1] > more and not rows.free[row]:
+        more, i = added_by(rows, row, s, kinds, price, moved), count
+        while i > 0 and not free and saving[i - 1] > more:
             saving[i], chosen[i] = saving[i - 1], chosen[i - 1]
             i -= 1
         saving[i], chosen[i] = more, s
         count += 1
-    if rows.free[row]:
+    if free:
         return count
     kept = 0
     for i in range(count):

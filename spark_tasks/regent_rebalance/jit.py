@@ -45,7 +45,10 @@ class _OptionalCache:
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         try:
-            return self._cache.load_overload(signature, target_context)
+            # Numba's method loads all that compiling needs before, which takes longer than the
+            # rest. Nothing of that is needed if the code is there; whoever compiles loads it.
+            load = getattr(self._cache, "_load_overload", self._cache.load_overload)
+            return load(signature, target_context)
         except Exception as error:  # noqa: BLE001 - whatever a torn pickle raises
             self._report("read", error)
         with suppress(Exception):

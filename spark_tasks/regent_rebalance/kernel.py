@@ -219,6 +219,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
     slot: int,
     forced: bool,
     given: float,
+    least_enough: float,
     threshold: float,
     most_reduced: float,
     prices: Floats,
@@ -231,6 +232,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
             do.
         only_lacking: Brokers that lack nothing would not gain enough.
         given: What it gains that the replica leaves.
+        least_enough: No broker that gains less gains enough.
         threshold, most_reduced, prices: What is enough, as :func:`regent_rebalance.sweeps.sweep`
             has it.
     """
@@ -252,7 +254,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
     saved = dual_price(case, row, source, prices) if most_reduced < np.inf else 0.0
     write_reach(state.first, replica_loads, leader_loads, row, kinds, leading, reached)
     lacked = topic_weight if by_topic and state.topic_short[topic] > 0 else 0.0
-    best, best_gain = NOWHERE, -np.inf if forced else np.nextafter(SLIGHT - given, -np.inf)
+    best, best_gain = NOWHERE, -np.inf if forced else np.nextafter(least_enough, -np.inf)
     for broker in range(takes.shape[0]):
         if reached[broker] + lacked <= best_gain:
             continue

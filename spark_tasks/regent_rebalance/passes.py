@@ -123,7 +123,7 @@ def move_neediest(case: Case, state: State, row: int, missing: int) -> bool:
                 continue
             given = gain_of_leaving(case, state, broker, row, state.leader[row] == s)
         target, taken = best_target(
-            case, state, row, s, True, given, -np.inf, np.inf, state.price, False
+            case, state, row, s, True, given, -np.inf, -np.inf, np.inf, state.price, False
         )
         if target >= 0 and given + taken > best_gain:
             best, best_broker, best_gain = s, target, given + taken

@@ -290,7 +290,8 @@ def dual_cost(case: Case, cost: Floats, prices: Prices) -> float:
     rows = rows_of(case, cost)
     tolls = find_tolls(case, rows, prices.group, prices.floor, prices.extra)
     rows = rows._replace(toll=tolls.each)
-    value, size = cheapest(rows, prices.group, prices.floor, prices.extra, *scratch(rows))
+    staying = prices.floor[prices.group] + prices.extra
+    value, size = cheapest(rows, prices.floor, staying, *scratch(rows))
     paid = np.append(brokers, -tolls.back)
     return float(math.fsum(paid) + value - _SAFE * (np.abs(paid).sum() + size))
 
@@ -312,9 +313,13 @@ def find_saved(case: Case, price: Floats, target: Floats, saved: Floats) -> None
 
 @compiled
 def cheapest(
-    rows: Rows, group: Ints, floor: Floats, extra: Floats, chosen: Ints, saving: Floats
+    rows: Rows, floor: Floats, price: Floats, chosen: Ints, saving: Floats
 ) -> tuple[float, float]:
-    """What all rows pay at least, and the sum of the sizes of what was added up."""
+    """What all rows pay at least, and the sum of the sizes of what was added up.
+
+    Args:
+        price: Broker and quantity.
+    """
     value, size = 0.0, 0.0
     for row in range(rows.home.shape[0]):
         paid = np.inf
@@ -323,7 +328,7 @@ def cheapest(
         moved = rows.cost[row] + paid
         worth = rows.factor[row] * moved
         size += abs(worth)
-        for i in range(stays(rows, row, group, floor, extra, moved, chosen, saving)):
+        for i in range(stays(rows, row, price.shape[1], price, moved, chosen, saving)):
             worth += min(0.0, saving[i])
             size -= min(0.0, saving[i])
         value += worth

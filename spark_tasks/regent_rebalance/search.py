@@ -29,7 +29,7 @@ from regent_rebalance.passes import (
 )
 from regent_rebalance.prices import Prices
 from regent_rebalance.ragged import Bools, Ints, ints, inverse, offsets_of
-from regent_rebalance.sweeps import find_worthwhile, sweep
+from regent_rebalance.sweeps import BESIDES, find_worthwhile, sweep
 
 _FALLING = (8, 4, 2.5, 1.6, 1.2, 0.9, 0.6, 0.3, 0.1, 0.02, 0.005)
 """Gain by cost that moves need, pass by pass."""
@@ -154,7 +154,7 @@ class Search:
     def _sweep(
         self, state: State, guide: Guide, order: Ints, threshold: float, most_reduced: float
     ) -> int:
-        slopes = np.empty((state.load.shape[1], state.load.shape[0] + 1))
+        slopes = np.empty((state.load.shape[1], state.load.shape[0] + BESIDES))
         found = np.empty(state.replicas.size, dtype=np.bool_)
         short = np.empty(_SHORT, dtype=np.int64)
         limits = (threshold, most_reduced)

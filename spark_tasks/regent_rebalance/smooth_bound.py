@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from regent_rebalance.case import Floats
-from regent_rebalance.dual_rows import Rows, paid_in, stays
+from regent_rebalance.dual_rows import Rows, added_by, stays
 from regent_rebalance.jit import compiled, inlined
 from regent_rebalance.ragged import Ints
 
@@ -63,12 +63,14 @@ class Targets(NamedTuple):
         share: Of the replicas that move, how much of them goes to each.
         bend: For two of them the curvature of what is paid, by what both ask.
         lead: Scratch: a number for each.
+        asked: What each group asks; by its own number.
     """
 
     group: Ints
     share: Floats
     bend: Floats
     lead: Floats
+    asked: Floats
 
     @classmethod
     def empty(cls, groups: int) -> Targets:
@@ -78,27 +80,38 @@ class Targets(NamedTuple):
             np.zeros(groups),
             np.zeros((groups, groups)),
             np.zeros(groups),
+            np.zeros(groups),
         )
 
 
 @inlined
 def find_targets(
-    rows: Rows, row: int, floor: Floats, smooth: float, targets: Targets
+    rows: Rows, row: int, kinds: int, floor: Floats, smooth: float, targets: Targets
 ) -> tuple[int, float]:
-    """How many targets there are, which are written, and what is paid on them."""
-    least = np.inf
-    for g in range(floor.shape[0]):
-        least = min(least, paid_in(rows, row, floor, g))
-    count, paid = 0, np.inf
-    for g in range(floor.shape[0]):
-        asked = paid_in(rows, row, floor, g)
-        if asked > least + _DEARER * smooth:
+    """How many targets there are, which are written, and what is paid on them.
+
+    Args:
+        kinds: How many quantities there are.
+        floor: Quantity and group.
+    """
+    asked, least = targets.asked, np.inf
+    for g in range(asked.shape[0]):
+        asked[g] = 0.0
+    for k in range(kinds):
+        amount = rows.amount[row, k]
+        for g in range(asked.shape[0]):
+            asked[g] += floor[k, g] * amount
+    for g in range(asked.shape[0]):
+        least = min(least, asked[g])
+    count, paid, most = 0, np.inf, least + _DEARER * smooth
+    for g in range(asked.shape[0]):
+        if asked[g] > most:
             continue
         targets.group[count] = g
         if count == 0:
-            paid, targets.share[0], targets.bend[0, 0] = asked, 1.0, 0.0
+            paid, targets.share[0], targets.bend[0, 0] = asked[g], 1.0, 0.0
         else:
-            paid = add_target(targets, count, paid, asked, smooth)
+            paid = add_target(targets, count, paid, asked[g], smooth)
         count += 1
     return count, paid
 
@@ -121,7 +134,6 @@ def add_target(targets: Targets, count: int, paid: float, asked: float, smooth: 
     return float((paid + asked - root) / 2)
 
 
-@compiled
 def smooth_bound(
     rows: Rows,
     limits: Floats,
@@ -143,25 +155,51 @@ def smooth_bound(
         group, floor, extra: As those of :class:`regent_rebalance.prices.Prices`.
         targets, chosen, saving: Scratch; as many numbers as there are slots.
     """
+    price, each = floor[group] + extra, (0,) * extra.shape[1]
+    asked = np.ascontiguousarray(floor.T)
+    return add_up(rows, limits, asked, price, smooth, slopes, each, targets, chosen, saving)
+
+
+@compiled
+def add_up(
+    rows: Rows,
+    limits: Floats,
+    floor: Floats,
+    price: Floats,
+    sharp: float,
+    slopes: Slopes,
+    each: tuple[int, ...],
+    targets: Targets,
+    chosen: Ints,
+    saving: Floats,
+) -> float:
+    """The same with prices of brokers.
+
+    Args:
+        floor: Quantity and group.
+        price: Broker and quantity.
+        each: As many numbers as there are quantities. It is compiled for so many, as most of the
+            time is spent in loops over them.
+    """
     of_broker, of_group, within, mixed, between = slopes
     of_broker[:], of_group[:] = 0.0, 0.0
     within[:], mixed[:], between[:] = 0.0, 0.0, 0.0
-    value, kinds, sharp = 0.0, extra.shape[1], smooth
-    value += add_brokers(limits, group, floor, extra, _SHARP * sharp, slopes)
+    value, kinds = 0.0, len(each)
+    value += add_brokers(limits, kinds, price, _SHARP * sharp, slopes)
     for row in range(rows.home.shape[0]):
         share, smooth = rows.weight[row], 0.0
         for k in range(kinds):
             smooth += sharp * (_LIGHT + rows.amount[row, k]) / kinds
-        count, paid = find_targets(rows, row, floor, smooth, targets)
+        count, paid = find_targets(rows, row, kinds, floor, smooth, targets)
         moved, wanted = rows.cost[row] + paid, float(rows.factor[row])
         value += share * wanted * moved
-        staying = stays(rows, row, group, floor, extra, moved, chosen, saving)
-        curves = 0.0
+        staying = stays(rows, row, kinds, price, moved, chosen, saving)
+        curves, far = 0.0, _FAR * smooth
         for i in range(staying):
             best, one = saving[i], rows.home[row, chosen[i]]
-            rival, other = find_rival(rows, row, chosen[i], group, floor, extra, moved)
+            rival, other = find_rival(rows, row, chosen[i], kinds, price, moved)
             passed, bend = 0.0, 0.0
-            if rival < best + _FAR * smooth:
+            if rival < best + far:
                 root = np.sqrt((best - rival) * (best - rival) + smooth * smooth)
                 passed = 0.5 + 0.5 * (best - rival) / root
                 bend = 0.5 * smooth * smooth / (root * root * root)
@@ -171,37 +209,39 @@ def smooth_bound(
             value += share * (best - root) / 2
             wanted -= stay
             stay *= share
-            curve = share * 0.5 * smooth * smooth / (root * root * root)
-            curve = curve if abs(best) < _FAR * smooth else 0.0
+            curve = 0.0
+            if abs(best) < far:
+                curve = share * 0.5 * smooth * smooth / (root * root * root)
             curves += curve
             # Two brokers that meet would spoil the arrow: each gets twice what both share.
             both, kept = 2 * bend * stay, 1.0 - passed
-            add_choice(rows, row, one, stay * kept, curve * kept, both, slopes, targets, count)
+            bends = curve * kept, both
+            add_choice(rows, row, kinds, one, stay * kept, bends, slopes, targets, count)
             if passed > 0.0:
-                part = curve * passed
-                add_choice(rows, row, other, stay * passed, part, both, slopes, targets, count)
-        add_targets(rows, row, share * wanted, curves, slopes, targets, count)
+                bends = curve * passed, both
+                add_choice(rows, row, kinds, other, stay * passed, bends, slopes, targets, count)
+        add_targets(rows, row, kinds, share * wanted, curves, slopes, targets, count)
         for s in range(rows.home.shape[1]):
             b = rows.home[row, s]
-            for k in range(kinds if b >= 0 else 0):
+            if b < 0:
+                continue
+            for k in range(kinds):
                 of_broker[b, k] -= share * rows.amount[row, k]
-                value -= share * rows.amount[row, k] * (floor[group[b], k] + extra[b, k])
+                value -= share * rows.amount[row, k] * price[b, k]
     return value
 
 
 @inlined
-def add_brokers(
-    limits: Floats, group: Ints, floor: Floats, extra: Floats, width: float, slopes: Slopes
-) -> float:
+def add_brokers(limits: Floats, kinds: int, prices: Floats, width: float, slopes: Slopes) -> float:
     """Add the derivatives of what brokers pay for limits, and return what that is.
 
     Args:
         width: How smooth it is, where a price changes from one limit to the other.
     """
     value = 0.0
-    for b in range(extra.shape[0]):
-        for k in range(extra.shape[1]):
-            price = floor[group[b], k] + extra[b, k]
+    for b in range(prices.shape[0]):
+        for k in range(kinds):
+            price = prices[b, k]
             middle = (limits[1, b, k] + limits[2, b, k]) / 2
             half = (limits[2, b, k] - limits[1, b, k]) / 2
             size = np.sqrt(price * price + width * width)
@@ -213,7 +253,7 @@ def add_brokers(
 
 @inlined
 def find_rival(
-    rows: Rows, row: int, slot: int, group: Ints, floor: Floats, extra: Floats, moved: float
+    rows: Rows, row: int, slot: int, kinds: int, price: Floats, moved: float
 ) -> tuple[float, int]:
     """The best replica that could stay instead of a slot's, as they share a rack for one.
 
@@ -227,9 +267,7 @@ def find_rival(
         b = rows.home[row, s]
         if b < 0 or s == slot or rows.rack[row, s] != rows.rack[row, slot]:
             continue
-        more = rows.toll[row, s] - moved
-        for k in range(extra.shape[1]):
-            more += (floor[group[b], k] + extra[b, k]) * rows.amount[row, k]
+        more = added_by(rows, row, s, kinds, price, moved)
         if more < least:
             least, broker = more, b
     return least, broker
@@ -239,10 +277,10 @@ def find_rival(
 def add_choice(
     rows: Rows,
     row: int,
+    kinds: int,
     broker: int,
     stay: float,
-    curve: float,
-    bend: float,
+    bends: tuple[float, float],
     slopes: Slopes,
     targets: Targets,
     count: int,
@@ -251,11 +289,10 @@ def add_choice(
 
     Args:
         stay: How much of it stays.
-        curve: The curvature by what it saves.
-        bend: More of it, by the broker's price alone.
+        bends: The curvature by what it saves; more of it, by the broker's price alone.
         count: How many targets there are.
     """
-    kinds = slopes.of_broker.shape[1]
+    curve, bend = bends
     for k in range(kinds):
         slopes.of_broker[broker, k] += stay * rows.amount[row, k]
     if curve + bend == 0.0:
@@ -264,15 +301,19 @@ def add_choice(
         for j in range(kinds):
             amount = rows.amount[row, k] * rows.amount[row, j]
             slopes.within[broker, k, j] += (curve + bend) * amount
-            part = curve * amount
-            for i in range(count):
-                slopes.mixed[broker, targets.group[i], k, j] -= targets.share[i] * part
+    for i in range(count):
+        group, share = targets.group[i], targets.share[i]
+        for k in range(kinds):
+            for j in range(kinds):
+                part = curve * (rows.amount[row, k] * rows.amount[row, j])
+                slopes.mixed[broker, group, k, j] -= share * part
 
 
 @inlined
 def add_targets(
     rows: Rows,
     row: int,
+    kinds: int,
     moving: float,
     curves: float,
     slopes: Slopes,
@@ -286,15 +327,16 @@ def add_targets(
         curves: Of the choices of all of them.
         count: How many targets there are.
     """
-    kinds = slopes.of_group.shape[1]
     for i in range(count):
-        one = targets.group[i]
+        one, share = targets.group[i], targets.share[i]
         for k in range(kinds):
-            slopes.of_group[one, k] += moving * targets.share[i] * rows.amount[row, k]
+            slopes.of_group[one, k] += moving * share * rows.amount[row, k]
         for h in range(count):
             other = targets.group[h]
-            bend = curves * targets.share[i] * targets.share[h] + moving * targets.bend[i, h]
-            for k in range(kinds if bend != 0.0 else 0):
+            bend = curves * share * targets.share[h] + moving * targets.bend[i, h]
+            if bend == 0.0:
+                continue
+            for k in range(kinds):
                 for j in range(kinds):
                     part = bend * rows.amount[row, k] * rows.amount[row, j]
                     slopes.between[one, other, k, j] += part

@@ -37,18 +37,32 @@ def find_short(case: Case, state: State, short: Ints) -> int:
     return count
 
 
+BESIDES = 3
+"""Columns of slopes after those of brokers."""
+
+
 @compiled
-def steepest(case: Case, state: State, slopes: Floats, short: Ints, count: int) -> None:
-    """Write what a unit gains at most: where it leaves each broker, and last where it goes.
+def steepest(
+    case: Case, state: State, prices: Floats, slopes: Floats, short: Ints, count: int
+) -> None:
+    """Write what a unit gains at most: where it leaves each broker, and then where it goes. The
+    last columns are for brokers that are short: what it gains there at most, and the least price.
 
     The potential is convex: the first unit gains most.
 
     Args:
-        short: Brokers that the last row is not to cover.
+        short: Brokers that the column before those is not to cover.
         count: How many they are.
     """
     brokers, at = case.rack.shape[0], 0
     slopes[:] = 0.0
+    for i in range(count):
+        for k in range(slopes.shape[0]):
+            first = state.first[k, short[i]]
+            slopes[k, brokers + 1] = max(slopes[k, brokers + 1], first) if i > 0 else first
+        for k in range(prices.shape[1]):
+            price = prices[short[i], k]
+            slopes[k, brokers + 2] = min(slopes[k, brokers + 2], price) if i > 0 else price
     for broker in range(brokers):
         is_short = at < count and short[at] == broker
         at += int(is_short)
@@ -161,12 +175,13 @@ def find_worthwhile(
     Args:
         threshold, most_reduced, prices: As in :func:`sweep`.
         saved: What the move of each replica from home saves at most, at dual prices.
-        slopes: Scratch: a row for each quantity, a number for each broker and one more.
+        slopes: Scratch: a row for each quantity, a number for each broker and as many more as
+            :data:`BESIDES`.
         short: Scratch: brokers of which each is asked; if more are short all are taken for one.
     """
-    slots, last = state.replicas.shape[1], slopes.shape[1] - 1
+    slots, last = state.replicas.shape[1], case.rack.shape[0]
     count = find_short(case, state, short)
-    steepest(case, state, slopes, short, count)
+    steepest(case, state, prices, slopes, short, count)
     for row in range(state.replicas.shape[0]):
         for slot in range(slots):
             at = row * slots + slot
@@ -185,7 +200,12 @@ def find_worthwhile(
             found = amount_at(case, slopes, row, last, led) >= enough
             pays = away > 0.0 and most_reduced < np.inf
             paid = case.cost[row] - dual_price(case, row, source, prices) if pays else -np.inf
-            for i in range(count):
+            # Rounding never makes more of less: where the best of all does not do, none does.
+            one_may = amount_at(case, slopes, row, last + 1, led) >= enough
+            if pays:
+                least = paid + amount_at(case, slopes, row, last + 2, False)
+                one_may = one_may and least <= most_reduced
+            for i in range(count if one_may else 0):
                 if found:
                     break
                 found = amount_at(case, state.first, row, short[i], led) >= enough
@@ -229,7 +249,17 @@ def sweep(
         enough = max(SLIGHT, threshold * least_cost(case, state, row, slot)) - given
         only_lacking = only_lacking_gain(case, state, row, led, calm, enough)
         target, _ = best_target(
-            case, state, row, slot, False, given, threshold, most_reduced, prices, only_lacking
+            case,
+            state,
+            row,
+            slot,
+            False,
+            given,
+            enough,
+            threshold,
+            most_reduced,
+            prices,
+            only_lacking,
         )
         if target >= 0:
             place(case, state, row, slot, target)

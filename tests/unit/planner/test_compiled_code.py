@@ -23,6 +23,26 @@ def double(number):
 print(double(21))
 """
 
+COMPILES_MORE = """
+import sys
+
+from double import double
+from regent_rebalance.jit import compiled
+
+COMPILING = "numba.core.boxing"
+print(COMPILING in sys.modules)
+
+@compiled
+def broken(number):
+    return double(number) // 0
+
+try:
+    broken(21)
+except ZeroDivisionError:
+    print(COMPILING in sys.modules)
+"""
+"""It loads one function and compiles one that calls it."""
+
 
 @pytest.fixture
 def double(tmp_path: Path) -> Callable[[], Outcome]:
@@ -78,3 +98,21 @@ def test_what_cannot_be_replaced_is_done_without(
         done = double()
         assert (done.exit_code, done.stdout) == (0, "42\n"), done
         assert "it is compiled anew" in done.stderr
+
+
+def test_what_compiling_needs_is_loaded_when_something_is_compiled(
+    tmp_path: Path, double: Callable[[], Outcome]
+) -> None:
+    double()
+    program = tmp_path / "more.py"
+    program.write_text(COMPILES_MORE)
+    environment = {
+        "PYTHONPATH": str(ROOT / "spark_tasks"),
+        "NUMBA_CACHE_DIR": str(tmp_path / "code"),
+    }
+
+    def run() -> Outcome:
+        return run_guarded([sys.executable, program], environment=environment, timeout_s=120)
+
+    assert run().stdout == "42\nFalse\nTrue\n"
+    assert run().stdout == "42\nFalse\nFalse\n"

@@ -17,7 +17,7 @@ from regent_rebalance.problem import problem_of
 from regent_rebalance.quantities import quantities_of
 from regent_rebalance.ragged import Bools, Ints
 from regent_rebalance.search import start_state
-from regent_rebalance.sweeps import find_worthwhile, sweep
+from regent_rebalance.sweeps import BESIDES, find_worthwhile, sweep
 from regent_rebalance.weighted import case_of
 from tests.unit.planner.weighted_clusters import loaded_clusters, weighted_goals
 
@@ -156,7 +156,7 @@ def worthwhile(
         room: How many brokers that are short are asked one by one.
     """
     found = np.empty(state.replicas.size, dtype=np.bool_)
-    slopes = np.empty((state.load.shape[1], state.load.shape[0] + 1))
+    slopes = np.empty((state.load.shape[1], state.load.shape[0] + BESIDES))
     short = np.empty(room, dtype=np.int64)
     saved, of_brokers = prices.saved(case).reshape(-1), prices.of_brokers()
     find_worthwhile(case, state, *limits, of_brokers, saved, slopes, short, found)
