@@ -72,6 +72,10 @@ CHECK_INTERVAL: Final = 10.0
 """Seconds between two questions to a broker that nothing is sent to yet. Brokers close connections
 that are idle for ten minutes, firewalls forget them sooner."""
 
+REFUSED_INTERVAL: Final = 60.0
+"""Seconds after which a broker that refuses to tell its settings is asked again: somebody may have
+given the right."""
+
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
 
 
@@ -258,6 +262,11 @@ class BrokerChannel:
             self._something_waits.clear()
             if self._stands_by:
                 await self._stand_by()
+            elif self.reported is not None and self.reported.topics is None:
+                await _first_of(self._something_waits.wait(), asyncio.sleep(REFUSED_INTERVAL))
+                if not self._pending:
+                    self._disconnect()
+                    await self._until_it_works(self._connect)
             else:
                 await self._something_waits.wait()
 
@@ -440,8 +449,9 @@ class BrokerChannel:
         reported = decode_broker_settings_response(body)
         if isinstance(reported, str):
             # Nor whether it is the one that is meant: see broker_identity.
+            is_news = self.reported is None or self.reported.topics is not None
             self._log(
-                logging.WARNING,
+                logging.WARNING if is_news else logging.DEBUG,
                 "broker does not report its protocol version",
                 error=reported,
                 identity="not known: another broker may answer at its address",

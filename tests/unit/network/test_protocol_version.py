@@ -10,9 +10,11 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.topic_config import SETTINGS_SINCE, BrokerFacts
+from regent.network import broker_channel
 from regent.network.settings import ChannelSettings
 from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
+from sandbox import wait_until_async
 from tests.support.stub_broker import LEADER_AND_ISR, SUPPORTED_BY_3_9, StubBroker
 from tests.unit.network.open_channels import batch, channels, dead_port
 
@@ -140,6 +142,31 @@ class TestProtocolVersion:
             assert without_settings.settings is None
             assert without_settings.protocol_version is None
             assert without_settings.versions == ((3, 5), (3, 6))
+
+    async def test_a_broker_that_refuses_is_asked_again_as_the_right_may_have_been_given(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        monkeypatch.setattr(broker_channel, "REFUSED_INTERVAL", 0.001)
+        announced: asyncio.Queue[BrokerFacts] = asyncio.Queue()
+        async with (
+            StubBroker(1, protocol_version="3.9-IV0") as stub,
+            channels(on_broker_facts=lambda _, facts: announced.put_nowait(facts)) as (manager, _),
+        ):
+            told, stub.configs = stub.configs, None
+            manager.update(opened=(stub.registration,))
+            assert (await asyncio.wait_for(announced.get(), 60)).settings is None
+            asked = stub.connections
+            await wait_until_async(
+                lambda: stub.connections,
+                until=lambda n: n > asked + 2,
+                timeout_s=60,
+                describe="more questions",
+            )
+            stub.configs = told
+            facts = await asyncio.wait_for(announced.get(), 60)
+            assert facts.settings is not None
+            assert facts.protocol_version == (3, 9)
+        assert caplog.messages.count("broker does not report its protocol version") == 1
 
     async def test_a_bounce_that_changes_nothing_is_not_announced(self) -> None:
         """While the only broker is away its version is a guess; nobody is told of that."""

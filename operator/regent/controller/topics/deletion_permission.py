@@ -49,7 +49,7 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
         return Forbidden(
             f"brokers {refusing} refuse to say whether they run with delete.topic.enable=false: "
             "allow Regent's user DescribeConfigs on the cluster (kafka-acls --add --cluster "
-            "--operation DescribeConfigs), and restart Regent",
+            "--operation DescribeConfigs); they are asked again every minute",
             is_known=False,
         )
     return Forbidden(
