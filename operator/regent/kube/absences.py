@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from regent.controller.view import ClusterView
 from regent.kube.settings import KubeSettings
 from regent.reconcile.other_regent import looks_after
 from regent.reconcile.request import Absence
@@ -34,17 +35,14 @@ class Absences:
         self._lease = settings.lease
         self._loop = asyncio.get_running_loop()
         self._since = self._loop.time()
-        self._may_act = controller.view.may_act
-        self._knows = self._may_act and controller.view.is_complete
-        self._regent = controller.view.active_regent
+        self._view = controller.view
 
     def look(self) -> None:
         """Look who is the controller now. To be called with every new view."""
-        view = self._controller.view
-        knows = view.may_act and view.is_complete
-        if self._knows or knows or view.active_regent != self._regent:
+        before, self._view = self._view, self._controller.view
+        has_changed = self._view.active_regent != before.active_regent
+        if has_changed or _knows(before) or _knows(self._view):
             self._since = self._loop.time()
-        self._may_act, self._regent, self._knows = view.may_act, view.active_regent, knows
 
     def of(self, body: Mapping[str, Any]) -> Absence:
         """The absence as it concerns an object of the API."""
@@ -53,9 +51,14 @@ class Absences:
             for_s=self._loop.time() - self._since,
             unknown_after_s=self._settings.unknown_after_s,
             reason=self._why_inactive(),
-            regent=self._regent,
+            regent=self._view.active_regent,
             lease=self._lease,
             is_looked_after=looks_after(
-                self._regent, body, lease=self._lease, can_serve=self._may_act
+                self._view.active_regent, body, lease=self._lease, can_serve=self._view.may_act
             ),
         )
+
+
+def _knows(view: ClusterView) -> bool:
+    """Whether this process is the controller and has read the cluster."""
+    return view.may_act and view.is_complete

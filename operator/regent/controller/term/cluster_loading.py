@@ -140,11 +140,17 @@ async def read_topics(
         # Hardly any has problems, and a failover reads all topics.
         if znode.problems and (described := znode.described_problems):
             malformed[topic] = described
+    _report_news(malformed, log, known=known)
+    return TopicsRead(found, dict.fromkeys(topics) | malformed)
+
+
+def _report_news(
+    malformed: Mapping[str, str], log: ControllerLog, *, known: Mapping[str, str]
+) -> None:
     news = [
         (paths.topic(topic), why) for topic, why in malformed.items() if why != known.get(topic)
     ]
     report_malformed(log, MALFORMED_TOPICS, news)
-    return TopicsRead(found, dict.fromkeys(topics) | malformed)
 
 
 def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: ControllerLog) -> TopicsRead:
@@ -163,20 +169,18 @@ def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: ControllerL
     if len(ids) == len(fresh) and not any(map(cluster.topic_name, ids)):
         return read
     owners: dict[uuid.UUID, str] = {}
-    problems: dict[str, str | None] = {}
+    malformed: dict[str, str] = {}
     for topic in sorted(fresh, key=lambda topic: read.found[topic].czxid):
         topic_id = fresh[topic]
         owner = cluster.topic_name(topic_id) or owners.setdefault(topic_id, topic)
         if owner != topic:
-            problems[topic] = (
+            malformed[topic] = (
                 f"its topic id is that of topic {owner}; take topic_id out of the node, and it "
                 "gets another one"
             )
-    known = cluster.unreadable_topics
-    news = [(paths.topic(t), why) for t, why in problems.items() if why and why != known.get(t)]
-    report_malformed(log, MALFORMED_TOPICS, news)
-    found = {topic: znode for topic, znode in read.found.items() if topic not in problems}
-    return TopicsRead(found, read.problems | problems)
+    _report_news(malformed, log, known=cluster.unreadable_topics)
+    found = {topic: znode for topic, znode in read.found.items() if topic not in malformed}
+    return TopicsRead(found, {**read.problems, **malformed})
 
 
 def add_topics(
