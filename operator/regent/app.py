@@ -268,7 +268,7 @@ def _kube_settings(settings: Settings) -> KubeSettings:
 
 
 def _served_resources(settings: Settings) -> ServedResources:
-    """What others are told of them."""
+    """What others see of them."""
     if settings.without_kubernetes:
         return ServedResources(lease=None)
     return _kube_settings(settings).served_resources

@@ -13,7 +13,7 @@ from regent.kube.health import KindHealth
 from regent.kube.kopf_runner import KopfOptions
 from regent.kube.object_cache import ObjectCache
 from regent.kube.resync import Resync
-from regent.kube.settings import KubeSettings
+from regent.kube.settings import PAGE_SIZE, KubeSettings
 from regent.kube.waiting import cancel
 from regent.kube.watching import KindWatch
 from regent.reconcile.topics.kind import KAFKA_TOPIC
@@ -23,12 +23,21 @@ from sandbox import wait_until_async
 class WatchedTopics:
     """The KafkaTopics of a namespace, by list and by kopf's stream."""
 
-    def __init__(self, client: KubeClient, namespace: str, *, silent_after_s: float = 600) -> None:
+    def __init__(
+        self,
+        client: KubeClient,
+        namespace: str,
+        *,
+        silent_after_s: float = 600,
+        page_size: int = PAGE_SIZE,
+    ) -> None:
         settings = KubeSettings(
             namespaces=(namespace,),
             stream_settled_after_s=0.5,
             stream_silent_after_s=silent_after_s,
+            page_size=page_size,
         )
+        self._page_size = page_size
         self.cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC))
         self.resync = Resync(
             client,
@@ -75,6 +84,7 @@ class WatchedTopics:
             on_event=self._take,
             on_signal=stop.set,
             ready_flag=self.watch.watching,
+            page_size=self._page_size,
         )
         async with AsyncExitStack() as stack:
             confirming = asyncio.create_task(self.watch.confirm())

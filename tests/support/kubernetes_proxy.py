@@ -128,7 +128,7 @@ class KubernetesProxy:
         return path
 
     def hold_lists_of_kopf(self) -> None:
-        """Lists that kopf asks for from now on wait. Those of Regent come in pages."""
+        """Lists that kopf asks for from now on wait, those of Regent do not."""
         self._may_list.clear()
 
     def release_lists(self) -> None:
@@ -185,7 +185,7 @@ class KubernetesProxy:
             return await self._watch(request)
         if is_listed:
             self.lists += 1
-            if "limit" not in request.query:
+            if request.headers.get("User-Agent", "").startswith("kopf/"):
                 await self._may_list.wait()
         if request.method == "PATCH" and f"/{self._kind.plural}/" in request.path:
             await self._hold()

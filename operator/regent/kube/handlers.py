@@ -1,7 +1,7 @@
 """The thin layer that kopf calls. kopf watches and serves the probes; nothing else is left to it.
 
 Only ``on.event``: it writes nothing to the objects and keeps no progress. A handler puts the object
-into the cache and the key into the queue; it does no work and cannot fail for want of a server.
+into the cache and the key into the queue; it does no work, and needs no server that may be away.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import kopf
 from regent.resources.kind import GROUP, VERSION, ResourceKind
 
 Probe = Callable[[], Any]
-"""A liveness probe: returns something for the curious, or raises to have the process restarted."""
+"""A liveness probe: returns what the endpoint shows, or raises to have the process restarted."""
 
 Login = Callable[[], Awaitable[kopf.AiohttpSession]]
 """Reads credentials."""
@@ -92,17 +92,22 @@ def _register_probe(registry: kopf.OperatorRegistry, name: str, probe: Probe) ->
         return probe()
 
 
-def build_settings() -> kopf.OperatorSettings:
-    """kopf's settings: no peering, no posting, no scanning, its marks under our own names."""
+def build_settings(*, page_size: int) -> kopf.OperatorSettings:
+    """kopf's settings: no peering, no posting, no scanning, its marks under our own names.
+
+    Args:
+        page_size: Objects per page when listing.
+    """
     settings = kopf.OperatorSettings()
     # Peering is not a lock and has no fencing token. ZooKeeper elects, /controller fences.
     settings.peering.standalone = True
     settings.posting.enabled = False
     # CRDs and namespaces are fixed for the life of the process: fewer rights are needed that way.
     settings.scanning.disabled = True
-    # Belt and braces: bookmarks and kopf's inactivity timeout already end silent watches.
+    # For safety only: bookmarks and kopf's inactivity timeout already end silent watches.
     settings.watching.server_timeout = _WATCH_SERVER_TIMEOUT_S
     settings.watching.client_timeout = _WATCH_CLIENT_TIMEOUT_S
+    settings.watching.chunk_size = page_size
     settings.networking.request_timeout = 30
     settings.execution.max_workers = 1
     # A handler only enqueues: its task need not stay, nor be waited for at the end.

@@ -12,6 +12,7 @@ from typing import Any, Final
 import kopf
 
 from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
+from regent.kube.settings import PAGE_SIZE
 from regent.kube.watch_session import WatchSessions
 from regent.resources.kind import ResourceKind
 
@@ -31,6 +32,7 @@ class KopfOptions:
             at once, before the controller has handed over.)
         ready_flag: Set once all resources are watched.
         probes: Liveness probes by name, for ``liveness_endpoint``.
+        page_size: Objects per page when listing.
     """
 
     kinds: Sequence[ResourceKind]
@@ -39,6 +41,7 @@ class KopfOptions:
     ready_flag: asyncio.Event | None = None
     probes: Mapping[str, Probe] = field(default_factory=dict)
     liveness_endpoint: str | None = None
+    page_size: int = PAGE_SIZE
 
 
 async def run_kopf(
@@ -63,7 +66,7 @@ async def run_kopf(
         future.add_done_callback(stop)
     kopf_tasks = await kopf.spawn_tasks(
         registry=build_registry(options.kinds, options.probes, sessions.login),
-        settings=build_settings(),
+        settings=build_settings(page_size=options.page_size),
         standalone=True,
         identity=_IDENTITY,
         clusterwide=not namespaces,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any, Final
@@ -13,8 +13,15 @@ from regent.kube.rights import LIST, describe_missing, lack_of, missing_rights
 from regent.kube.settings import KubeSettings
 from regent.resources.kind import ALL_NAMESPACES, ResourceKind
 
+Body = dict[str, Any]
+"""An object as the API server has it."""
+
 _ATTEMPTS: Final = 5
 """At a list that the API server forgets before all its pages are read."""
+
+
+def _whole(body: Body) -> Body:
+    return body
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,23 +37,32 @@ class Listing:
         unwritable: Readable ones in which a right to write is missing, each with what it is.
     """
 
-    bodies: list[dict[str, Any]]
+    bodies: list[Body]
     version: str
     readable: tuple[str, ...]
     unreadable: Mapping[str, str]
     unwritable: Mapping[str, str]
 
 
-async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSettings) -> Listing:
+async def list_objects(
+    client: KubeClient,
+    kind: ResourceKind,
+    settings: KubeSettings,
+    *,
+    reduce: Callable[[Body], Body] = _whole,
+) -> Listing:
     """List all objects of a kind that are served, namespace by namespace.
 
     A namespace that may not be read does not keep the others from being listed.
+
+    Args:
+        reduce: See :func:`list_namespace`.
 
     Raises:
         KubeError: What concerns all namespaces: no answer, no credentials, ``KubeNotFoundError`` if
             there is no CRD.
     """
-    bodies: list[dict[str, Any]] = []
+    bodies: list[Body] = []
     versions: list[str] = []
     readable: list[str] = []
     unreadable: dict[str, str] = {}
@@ -58,7 +74,7 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
             continue
         try:
             listed, version = await list_namespace(
-                client, kind, namespace, page_size=settings.page_size
+                client, kind, namespace, page_size=settings.page_size, reduce=reduce
             )
         except KubeApiError as error:
             if error.status != HTTPStatus.FORBIDDEN:
@@ -75,9 +91,18 @@ async def list_objects(client: KubeClient, kind: ResourceKind, settings: KubeSet
 
 
 async def list_namespace(
-    client: KubeClient, kind: ResourceKind, namespace: str, *, page_size: int
-) -> tuple[list[dict[str, Any]], str]:
+    client: KubeClient,
+    kind: ResourceKind,
+    namespace: str,
+    *,
+    page_size: int,
+    reduce: Callable[[Body], Body] = _whole,
+) -> tuple[list[Body], str]:
     """The objects of a kind in a namespace (``ALL_NAMESPACES``: in all), and the list's version.
+
+    Args:
+        reduce: What is needed of an object. The rest is let go with its page: annotations may be a
+            hundred times as large.
 
     Raises:
         KubeError: As the client does; ``KubeNotFoundError`` if there is no CRD.
@@ -85,7 +110,7 @@ async def list_namespace(
     expired = 0
     while True:
         try:
-            return await _list_pages(client, kind, namespace, page_size=page_size)
+            return await _list_pages(client, kind, namespace, page_size=page_size, reduce=reduce)
         except KubeNotFoundError as error:
             raise KubeNotFoundError(
                 f"the API server does not know {kind.kind}s: the CustomResourceDefinition "
@@ -101,11 +126,16 @@ async def list_namespace(
 
 
 async def _list_pages(
-    client: KubeClient, kind: ResourceKind, namespace: str, *, page_size: int
-) -> tuple[list[dict[str, Any]], str]:
+    client: KubeClient,
+    kind: ResourceKind,
+    namespace: str,
+    *,
+    page_size: int,
+    reduce: Callable[[Body], Body],
+) -> tuple[list[Body], str]:
     """One attempt. The API server answers 410 if it has forgotten the version that is listed."""
     path = kind.collection_path(namespace)
-    bodies: list[dict[str, Any]] = []
+    bodies: list[Body] = []
     query = {"limit": str(page_size)}
     while True:
         page = await client.get(path, query=query)
@@ -121,7 +151,7 @@ async def _list_pages(
                 f"GET {path}: the answer is no list of {kind.kind}s: {str(page)[:200]}; is there "
                 "an API server at this address?"
             )
-        bodies.extend(items)
+        bodies.extend(map(reduce, items))
         token = metadata.get("continue")
         if not token:
             return bodies, str(metadata["resourceVersion"])

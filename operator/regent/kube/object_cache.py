@@ -151,13 +151,28 @@ class ObjectCache:
         metadata = body["metadata"]
         return ObjectKey(self._kind, metadata.get("namespace", ""), metadata["name"])
 
+    def reduced(self, body: Mapping[str, Any]) -> dict[str, Any]:
+        """What is kept of an object, and what follows from the rest of it.
+
+        It can be put, or reduced again, in place of the object: so of a page that is listed the
+        rest need not stay until the last page.
+        """
+        metadata = body["metadata"]
+        filled_in = body["filledIn"] if "filledIn" in body else self._filled_in(body)
+        return {
+            "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
+            "spec": body.get("spec"),  # of another shape it is refused: an empty one would be valid
+            "status": _mapping(body.get("status")),
+            "filledIn": filled_in,
+        }
+
     def put(self, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
         """Take in a version of an object; the keys of the objects that it is news for.
 
         A version that is not newer than the known one is no news. Nor is one of an object that is
         known to be deleted: lists and answers can be overtaken by the watch.
         """
-        new = _cached(self.key_of(body), body, filled_in=self._filled_in(body))
+        new = self._cached(body)
         self._note_version(new.version)
         if new.uid in self._deleted:
             return frozenset()
@@ -173,6 +188,15 @@ class ObjectCache:
         if old is None or _essence(old.body) != _essence(new.body):
             news |= {new.key}
         return news
+
+    def _cached(self, body: Mapping[str, Any]) -> CachedObject:
+        metadata = body["metadata"]
+        return CachedObject(
+            key=self.key_of(body),
+            uid=metadata.get("uid", ""),
+            version=metadata.get("resourceVersion", ""),
+            body=self.reduced(body),
+        )
 
     def _is_served(self, new: CachedObject) -> bool:
         """Whether an object is served, by the newest of its versions."""
@@ -256,8 +280,7 @@ class ObjectCache:
             return False
         version = listed["metadata"].get("resourceVersion", "")
         if known.version == version:
-            seen = _cached(known.key, listed, filled_in=self._filled_in(listed))
-            return _essence(known.body) != _essence(seen.body)
+            return _essence(known.body) != _essence(self.reduced(listed))
         return number_of(version) < number_of(known.version)
 
     def replace_all(
@@ -335,23 +358,6 @@ def is_history_restarted(listed_version: str, *, since: int) -> bool:
 def number_of(version: str) -> int:
     """A resourceVersion as a number; 0 if it is none."""
     return int(version) if version.isdigit() else 0
-
-
-def _cached(key: ObjectKey, body: Mapping[str, Any], *, filled_in: tuple[str, ...]) -> CachedObject:
-    metadata = body["metadata"]
-    kept: dict[str, Any] = {
-        "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
-        "spec": body.get("spec"),  # of another shape it is refused: an empty one would be valid
-        "status": _mapping(body.get("status")),
-    }
-    if filled_in:
-        kept["filledIn"] = filled_in
-    return CachedObject(
-        key=key,
-        uid=metadata.get("uid", ""),
-        version=metadata.get("resourceVersion", ""),
-        body=kept,
-    )
 
 
 def _mapping(value: object) -> Mapping[str, Any]:

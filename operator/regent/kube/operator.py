@@ -181,6 +181,7 @@ class KubeOperator:
                 ready_flag=served.watch.watching,
                 probes={"queue": self.check_queue, **probes},
                 liveness_endpoint=None if watches else self._settings.liveness_endpoint,
+                page_size=self._settings.page_size,
             )
             running = served.watch.run(options, stop_event=stop_event)
             watches.append(asyncio.create_task(running, name=f"kube watch {kind}"))

@@ -141,7 +141,11 @@ class Resync:
         since = self._cache.newest_version
         try:
             bodies, version = await list_namespace(
-                self._client, self._kind, namespace, page_size=self._settings.page_size
+                self._client,
+                self._kind,
+                namespace,
+                page_size=self._settings.page_size,
+                reduce=self._cache.reduced,
             )
         except KubeError as error:
             logger.warning(
@@ -267,7 +271,10 @@ class Resync:
             KubeError: As :func:`~regent.kube.listing.list_objects` does.
         """
         since = self._cache.newest_version
-        return self._take(await list_objects(self._client, self._kind, self._settings), since=since)
+        listing = await list_objects(
+            self._client, self._kind, self._settings, reduce=self._cache.reduced
+        )
+        return self._take(listing, since=since)
 
     def _take(self, listing: Listing, *, since: int) -> frozenset[ObjectKey]:
         """Take in a list that was asked for when the newest known version was ``since``; the keys

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from regent.kube.eviction.settings import EvictionSettings
 from regent.kube.service_account import own_namespace
 from regent.model.active_regent import ServedResources
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.selection import ClusterSelection
+
+PAGE_SIZE: Final = 200
+"""Objects per page when listing. A page is in memory as a whole, three times over while it is
+decoded, and objects may have hundreds of kilobytes of annotations. A request costs the API server
+milliseconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +79,7 @@ class KubeSettings:
     refused_retry_s: float = 600.0
     outranked_patience_s: float = 120.0
     stuck_after_s: float = 120.0
-    page_size: int = 500
+    page_size: int = PAGE_SIZE
     check_interval_s: float = 15.0
     stream_settled_after_s: float = 2.0
     stream_silent_after_s: float = 5.0
@@ -91,7 +97,7 @@ class KubeSettings:
 
     @property
     def served_resources(self) -> ServedResources:
-        """What is served, as other Regents are told."""
+        """What is served, as other Regents see it."""
         return ServedResources(
             lease=self.lease,
             namespaces=self.namespaces,

@@ -48,8 +48,8 @@ class WatchPacing:
       ends them: a proxy that knows no streams, an API server that is about to end.
     - kopf lists again where the API server has forgotten the version of a watch (410). As long as
       that happens again at once, lists begin with growing pauses, too: a list is of everything.
-    - A server may say that by the status of its answer, too, which would end kopf: it is told as
-      kopf knows it, by the stream.
+    - A server may say that by the status of its answer, too, which would end kopf: it gets
+      that as it knows it, by the stream.
     - Who asks for fewer requests (429) is asked again after the time that it wants, up to a minute.
     """
 

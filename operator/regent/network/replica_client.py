@@ -45,7 +45,7 @@ class ReplicaClient:
         is_ready: Whether this process could take over now.
         is_alive: Whether an instance is this process, or one that has a session.
         tls: None for none.
-        on_change: Something was told to the reducer.
+        on_change: The reducer has learned something.
         on_named: The other one wants this process to take over.
     """
 

@@ -11,7 +11,7 @@ import msgspec
 from regent.model.log_dirs import LogDirectory
 
 UNKNOWN: Final = -1
-"""The size of a replica that nobody has told, the leader where there is none."""
+"""The size of a replica that nobody has reported, the leader where there is none."""
 
 VERSION: Final = 1
 

@@ -1,6 +1,6 @@
 """From what the controller, or ZooKeeper, and the brokers say to a snapshot.
 
-What is not known is never made up: a size that no broker has told is unknown in the snapshot, and a
+What is not known is never made up: a size that no broker has reported is unknown in the snapshot, and a
 remark says whose it is. The planner then counts a copy as large as the leader's replica, without
 that as the largest one known, and without any as nothing.
 """

@@ -55,7 +55,7 @@ class StandbyKeeper:
         zookeeper: Of the same session as ``watches``: the order of events and answers counts.
         watches: Nobody else uses them.
         channels: Are connected to the brokers that the cache has.
-        collector: Is told when a cluster was loaded.
+        collector: Is informed when a cluster was loaded.
         report: Is given the paths of nodes that differ, if a self-check finds some: a controller
             that has loaded the cache may be wrong about them, too.
         self_check_interval_s: How often the cache is compared with ZooKeeper.

@@ -20,7 +20,7 @@ def render_report(report: FlightReport, *, shown: int) -> str:
     """The report for standard output.
 
     Args:
-        shown: Partitions, and brokers, that are named in each place; of more the number is told.
+        shown: Partitions, and brokers, that are named in each place; of more there is the number.
     """
     width = None if sys.stdout.isatty() else _UNBOUNDED
     console = Console(highlight=False, markup=False, emoji=False, width=width)

@@ -67,7 +67,7 @@ async def carry_out(
     """Carry commands out in order.
 
     Args:
-        expected: Is told what the controller has accepted.
+        expected: Learns what the controller has accepted.
 
     Raises:
         ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError: As

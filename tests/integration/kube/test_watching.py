@@ -34,6 +34,19 @@ async def test_there_is_no_second_list_when_the_stream_shows_everything(
     assert proxy.lists == 2, "Regent's first list and kopf's"
 
 
+async def test_lists_are_read_in_pages(
+    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
+) -> None:
+    """A whole list may be more than there is memory for."""
+    names = [f"topic-{number}" for number in range(5)]
+    namespace.apply(*map(topic, names))
+    topics = WatchedTopics(client, namespace.name, page_size=2)
+    async with topics.watching():
+        await topics.wait_confirmed()
+        await topics.wait_known(*names)
+    assert proxy.lists == 6, "three pages for Regent, three for kopf"
+
+
 async def test_what_is_deleted_between_the_list_of_regent_and_that_of_kopf_is_no_ghost(
     namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from aiohttp import web
 
+from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
 from regent.kube.errors import (
     KubeApiError,
@@ -12,8 +13,10 @@ from regent.kube.errors import (
     KubeUnavailableError,
 )
 from regent.kube.listing import list_namespace, list_objects
+from regent.kube.object_cache import ObjectCache
 from regent.kube.rights import NEEDED
 from regent.kube.settings import KubeSettings
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kind import ALL_NAMESPACES
 from tests.unit.kube.small_server import (
     GRANTED,
@@ -46,6 +49,19 @@ async def test_lists_come_in_pages_and_from_every_namespace(
         f"{prefix}/x/kafkatopics?limit=1&continue=more",
         f"{prefix}/y/kafkatopics?limit=1",
     ]
+
+
+async def test_what_is_not_needed_of_an_object_goes_with_its_page(
+    client: KubeClient, server: Server
+) -> None:
+    """Annotations of hundreds of kilobytes, some hundred times, are more memory than there is."""
+    large = {"kubectl.kubernetes.io/last-applied-configuration": "x" * 1000}
+    metadata = {"name": "a", "annotations": large}
+    server.answers = [web.json_response(GRANTED) for _ in NEEDED]
+    server.answers.append(web.json_response({**LIST, "items": [{"metadata": metadata}]}))
+    cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC))
+    listing = await list_objects(client, TOPIC, KubeSettings(), reduce=cache.reduced)
+    assert [body["metadata"] for body in listing.bodies] == [{"name": "a"}]
 
 
 async def test_listing_without_the_definition_says_what_is_missing(

@@ -116,6 +116,21 @@ def test_of_the_managed_fields_is_kept_what_follows_from_them() -> None:
     assert resource.deletion_policy == "Delete"
 
 
+def test_a_wish_outlasts_that_its_object_is_put_back_from_what_is_kept() -> None:
+    """A namespace cannot be read any more while the API server goes back to an earlier state."""
+    cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC), filled_in=KAFKA_TOPIC.filled_in)
+    owned = {"operation": "Apply", "fieldsV1": {"f:spec": {"f:deletionPolicy": {}}}}
+    cache.put(body(deletionPolicy="Delete", metadata={"managedFields": [owned]}))
+    known = cache.get(key())
+    assert known is not None
+    cache.replace_all([known.body], listed_version="3", is_restarted=True)
+    known = cache.get(key())
+    assert known is not None
+    resource = KAFKA_TOPIC.parse(known.body)
+    assert isinstance(resource, KafkaTopic)
+    assert resource.deletion_policy == "Delete"
+
+
 def test_a_rival_is_news_for_all_who_declare_the_topic() -> None:
     cache, index = topic_cache()
     cache.put(body("a", topicName="shared"))

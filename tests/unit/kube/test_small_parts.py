@@ -435,7 +435,8 @@ class TestLogin:
 class TestHandlers:
     def test_kopf_gets_a_finalizer_of_its_own(self) -> None:
         """kopf removes its finalizer wherever no handler of its needs it."""
-        settings = build_settings()
+        settings = build_settings(page_size=7)
+        assert settings.watching.chunk_size == 7
         assert settings.persistence.finalizer == KOPF_FINALIZER != FINALIZER
         assert settings.peering.standalone
         assert settings.scanning.disabled
