@@ -1,8 +1,8 @@
 """From what the controller, or ZooKeeper, and the brokers say to a snapshot.
 
-What is not known is never made up: a size that no broker has reported is unknown in the snapshot, and a
-remark says whose it is. The planner then counts a copy as large as the leader's replica, without
-that as the largest one known, and without any as nothing.
+What is not known is never made up: a size that no broker has reported is unknown in the snapshot,
+and a remark says whose it is. The planner then counts a copy as large as the leader's replica,
+without that as the largest one known, and without any as nothing.
 """
 
 from __future__ import annotations
