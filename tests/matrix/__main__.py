@@ -20,6 +20,7 @@ def main() -> int:
     parser.add_argument(
         "--inter-broker-protocol", default="2.6", help="the highest, or: default, the releases' own"
     )
+    parser.add_argument("--zookeeper", help="the release whose it is (default: the brokers' own)")
     parser.add_argument("--seed", type=int, help="for random moments (default: drawn)")
     parser.add_argument(
         "--kills", type=int, default=ENDINGS, help="of the leading replica, in replica-endings"
@@ -36,6 +37,7 @@ def main() -> int:
             version,
             seed=seed,
             inter_broker_protocol=None if protocol == "default" else protocol,
+            zookeeper_version=arguments.zookeeper,
             endings=arguments.kills,
         ):
             print(_line(result), flush=True)

@@ -46,12 +46,20 @@ class Result:
 
 @contextlib.contextmanager
 def cluster_for_flows(
-    version: str, *, inter_broker_protocol: str | None = "2.6"
+    version: str,
+    *,
+    inter_broker_protocol: str | None = "2.6",
+    zookeeper_version: str | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster on which every flow can run."""
+    """A cluster on which every flow can run.
+
+    Args:
+        zookeeper_version: The release whose ZooKeeper it has; None: the brokers' own.
+    """
     with cluster_of(
         version,
         inter_broker_protocol=inter_broker_protocol,
+        zookeeper_version=zookeeper_version or version,
         log_directories=2,
         # a failed log directory is noticed by the next checkpoint
         replica_high_watermark_checkpoint_interval_ms=500,
@@ -110,12 +118,17 @@ def run_flows(
     *,
     seed: int,
     inter_broker_protocol: str | None = "2.6",
+    zookeeper_version: str | None = None,
     endings: int = ENDINGS,
 ) -> Iterator[Result]:
     """Run flows on one version: on one cluster, replaced by a new one after a failure."""
     remaining = list(flows)
     while remaining:
-        with cluster_for_flows(version, inter_broker_protocol=inter_broker_protocol) as cluster:
+        with cluster_for_flows(
+            version,
+            inter_broker_protocol=inter_broker_protocol,
+            zookeeper_version=zookeeper_version,
+        ) as cluster:
             is_healthy = True
             while remaining and is_healthy:
                 result = _attempt(remaining.pop(0), cluster, seed=seed, endings=endings)
