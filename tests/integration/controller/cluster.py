@@ -37,6 +37,9 @@ ENDPOINT: Mapping[str, str | int | bool] = {
 }
 """Settings of a Regent that brokers can ask."""
 
+_WARM_SINCE = (3, 0)
+"""From this Kafka version on its ZooKeeper has recursive watches."""
+
 _numbers = itertools.count(1)
 
 
@@ -45,6 +48,7 @@ class Cluster:
 
     Attributes:
         regent_settings: What a Regent needs to lead them.
+        standby_phase: What a standby's cache comes to with this ZooKeeper.
     """
 
     def __init__(
@@ -53,10 +57,13 @@ class Cluster:
         znodes: Znodes,
         *,
         regent_settings: Mapping[str, str | int | bool] = MappingProxyType({}),
+        zookeeper_version: str = DEFAULT_VERSION,
     ) -> None:
         self.kafka = kafka
         self.znodes = znodes
         self.regent_settings = regent_settings
+        is_warm = version_tuple(zookeeper_version) >= _WARM_SINCE
+        self.standby_phase = "current" if is_warm else "unsupported"
         self.tools = KafkaTools(kafka.bootstrap_servers)
         version = version_tuple(kafka.version)
         self.connections = {b.broker_id: Connection(b.port, version=version) for b in kafka.brokers}
@@ -261,7 +268,9 @@ def cluster_of(
         stack.enter_context(kafka)
         znodes = stack.enter_context(Znodes(zookeeper.connect_string))
         settings = ENDPOINT if inter_broker_protocol is None else {}
-        cluster = Cluster(kafka, znodes, regent_settings=settings)
+        cluster = Cluster(
+            kafka, znodes, regent_settings=settings, zookeeper_version=zookeeper_version
+        )
         stack.callback(cluster.close)
         yield cluster
 

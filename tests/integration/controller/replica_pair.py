@@ -16,7 +16,8 @@ class Pair:
 
     Attributes:
         active: The one that leads.
-        standby: The other one, whose cache is current, and which is asked by the active one.
+        standby: The other one, whose cache is current, if ZooKeeper has what that needs, and which
+            is asked by the active one.
     """
 
     def __init__(self, cluster: Cluster, active: RegentProcess, standby: RegentProcess) -> None:
@@ -34,7 +35,7 @@ class Pair:
         self.cluster.wait(
             is_prepared,
             "replicas that know each other",
-            until=lambda seen: seen == ["current", [None], [None]],
+            until=lambda seen: seen == [self.cluster.standby_phase, [None], [None]],
             logs=[self.active.log_path, self.standby.log_path],
         )
 
