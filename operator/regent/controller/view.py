@@ -58,6 +58,8 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
             of the error.
         throttle: Bytes a second to which Regent throttles its copies; None: it does not, or has
             removed the throttle.
+        uninformed: Replicas whose brokers have been out of reach for a while, and have not been
+            informed of the leadership.
     """
 
     partition: int
@@ -70,6 +72,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     removing_replicas: tuple[int, ...] = ()
     refusals: tuple[tuple[int, str], ...] = ()
     throttle: int | None = None
+    uninformed: tuple[int, ...] = ()
 
     @property
     def has_leader(self) -> bool:
