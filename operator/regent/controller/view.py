@@ -79,6 +79,14 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
         return self.leader >= 0
 
     @property
+    def does_leader_obey(self) -> bool:
+        """Whether its leader, if it has one, has been told so and has not refused, as far as is
+        known."""
+        return self.leader not in self.uninformed and not any(
+            broker_id == self.leader for broker_id, _ in self.refusals
+        )
+
+    @property
     def is_being_reassigned(self) -> bool:
         return bool(self.adding_replicas or self.removing_replicas)
 
