@@ -15,6 +15,7 @@ from typing import Any
 
 from regent.model.cluster import Broker
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.protocol.metadata_updates import SharedMetadata
@@ -50,6 +51,7 @@ class SimulatedConnections:
         why_not_connected: What keeps it from being connected, as far as it knows.
         why_not_elected: What keeps it from taking part in the election, if anything does.
         what_has_ended: The thread that an error has ended, if any.
+        out_of_reach: Brokers that are not reached, with what they have not been informed of.
         contends: Whether the controller has asked to take part in the election.
     """
 
@@ -66,6 +68,7 @@ class SimulatedConnections:
         self.why_not_elected: str | None = None
         self.why_not_connected: str | None = None
         self.what_has_ended: str | None = None
+        self.out_of_reach: Mapping[int, frozenset[TopicPartition]] = {}
         self.contends = False
         self.is_elected = False
         self.zookeeper = _ZooKeeper(cluster, self)
@@ -103,7 +106,10 @@ class SimulatedConnections:
         return self.channels.queue_sizes()
 
     def channel_problems(self) -> Mapping[int, str]:
-        return {}
+        return dict.fromkeys(self.out_of_reach, "no route to host")
+
+    def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
+        return self.out_of_reach
 
     async def start(self) -> None:
         await asyncio.wrap_future(self._cluster.future_of(self._open_session()))

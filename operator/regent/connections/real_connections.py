@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from regent.connections.sending_right import SendingRight
+from regent.model.partition import TopicPartition
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
 from regent.replicas.suspicion import SuspicionSettings
@@ -118,6 +119,9 @@ class Connections:
 
     def channel_problems(self) -> Mapping[int, str]:
         return self.channels.problems()
+
+    def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
+        return self.channels.uninformed()
 
     async def start(self) -> None:
         self._right.start()

@@ -58,6 +58,8 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
             of the error.
         throttle: Bytes a second to which Regent throttles its copies; None: it does not, or has
             removed the throttle.
+        uninformed: Replicas whose brokers have been out of reach for a while, and have not been
+            informed of the leadership.
     """
 
     partition: int
@@ -70,10 +72,19 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     removing_replicas: tuple[int, ...] = ()
     refusals: tuple[tuple[int, str], ...] = ()
     throttle: int | None = None
+    uninformed: tuple[int, ...] = ()
 
     @property
     def has_leader(self) -> bool:
         return self.leader >= 0
+
+    @property
+    def does_leader_obey(self) -> bool:
+        """Whether its leader, if it has one, has been told so and has not refused, as far as is
+        known."""
+        return self.leader not in self.uninformed and not any(
+            broker_id == self.leader for broker_id, _ in self.refusals
+        )
 
     @property
     def is_being_reassigned(self) -> bool:

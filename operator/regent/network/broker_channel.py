@@ -21,6 +21,7 @@ import msgspec
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
+from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.api_versions import ask_versions
 from regent.network.connection import BrokerConnection, SendingStoppedError
@@ -30,7 +31,7 @@ from regent.network.connection_problem import (
     endpoint_text,
 )
 from regent.network.encoding_ahead import EncodingAhead
-from regent.network.settings import ChannelSettings
+from regent.network.settings import ChannelSettings, response_timeout
 from regent.protocol import update_metadata
 from regent.protocol.api_versions import (
     ProtocolVersion,
@@ -54,11 +55,10 @@ from regent.protocol.control_codec import (
     encode_body,
     is_flexible,
     is_slow_to_encode,
-    partitions_in,
 )
 from regent.protocol.control_requests import ControlRequest, ControlRequests, ControlResponse
-from regent.protocol.metadata_updates import MAX_PARTITIONS, Metadata, SharedMetadata
-from regent.protocol.pending_requests import PendingRequests
+from regent.protocol.metadata_updates import Metadata, SharedMetadata
+from regent.protocol.pending_requests import PendingRequests, leadership_in
 from regent.protocol.primitives import DecodeError
 
 logger = logging.getLogger(__name__)
@@ -77,15 +77,6 @@ REFUSED_INTERVAL: Final = 60.0
 given the right."""
 
 _FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
-
-
-def response_timeout(request: ControlRequest, seconds: float) -> float:
-    """How long to wait for an answer: ``seconds`` for each part of :data:`MAX_PARTITIONS`.
-
-    Brokers need time in proportion to the partitions of a request. The parts are as large as a
-    broker can manage in ``seconds``, and only a first LeaderAndIsr is larger.
-    """
-    return seconds * max(1.0, partitions_in(request) / MAX_PARTITIONS)
 
 
 class ChannelMetrics(msgspec.Struct):
@@ -131,6 +122,7 @@ class BrokerChannel:
         reported: What the broker has said about itself.
         settled: Set once it has, or was not reached, or the channel has ended.
         problem: Why the broker is not reached, while it is not.
+        unreached_since: Since when, as loop time.
     """
 
     def __init__(
@@ -154,6 +146,7 @@ class BrokerChannel:
         self.reported: BrokerSettings | None = None
         self.settled = asyncio.Event()
         self.problem: ConnectionProblem | None = None
+        self.unreached_since: float | None = None
         self._client_id = client_id
         self._settings = settings
         self._protocol_version = protocol_version
@@ -167,7 +160,7 @@ class BrokerChannel:
         self._supported: Mapping[int, VersionRange] = {}
         self._pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
-        self._requests_in_flight = 0
+        self._in_flight: ControlRequest | None = None
         self._connection: BrokerConnection | None = None
         self._endpoint: EndPoint | None = None
         self._metrics = ChannelMetrics()
@@ -215,7 +208,12 @@ class BrokerChannel:
     @property
     def queue_size(self) -> int:
         """What waits or is in flight: see :class:`ChannelMetrics`."""
-        return self._pending.size + self._requests_in_flight
+        return self._pending.size + (self._in_flight is not None)
+
+    @property
+    def uninformed(self) -> frozenset[TopicPartition]:
+        """Partitions of whose leadership the broker still has to be informed."""
+        return frozenset(self._pending.leadership).union(leadership_in(self._in_flight))
 
     @property
     def is_connected(self) -> bool:
@@ -302,14 +300,14 @@ class BrokerChannel:
                 self._unsupported.add(api_key)
                 self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
             return
-        self._requests_in_flight = 1
+        self._in_flight = request
         body = await self._encoded(request, version)
         send = functools.partial(self._send, request, version, body)
         try:
             response = await self._until_it_works(send)
         finally:
             self._ahead.cancel()
-        self._requests_in_flight = 0
+        self._in_flight = None
         self._metrics.answered += 1
         self._on_response(response)
 
@@ -371,6 +369,7 @@ class BrokerChannel:
                 self._disconnect()
                 self._metrics.failures += 1
                 self._failures_in_a_row += 1
+                self.unreached_since = self.unreached_since or self._loop.time()
                 self.problem = connection_problem(
                     error, endpoint=self._endpoint, settings=self._settings
                 )
@@ -384,7 +383,7 @@ class BrokerChannel:
                 )
             else:
                 self._failures_in_a_row = 0
-                self.problem = None
+                self.problem = self.unreached_since = None
                 return result
 
     async def _connect(self) -> BrokerConnection:

@@ -6,9 +6,10 @@ import asyncio
 import functools
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Final
 
 from regent.model.cluster import Broker
-from regent.model.partition import NO_EPOCH
+from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.network.broker_channel import BrokerChannel, ChannelMetrics
 from regent.network.encoding_ahead import EncodingAhead
@@ -19,6 +20,9 @@ from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.pending_requests import receivers_of
 
 logger = logging.getLogger(__name__)
+
+UNREACHED_S: Final = 15.0
+"""So long a broker may be out of reach, a restarted one for instance, before that is news."""
 
 
 class ControllerChannelManager:
@@ -281,6 +285,17 @@ class ControllerChannelManager:
             broker_id: str(problem)
             for broker_id, channel in list(self._channels.items())
             if (problem := channel.problem) is not None
+        }
+
+    def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
+        """See :class:`~regent.runtime.ports.ConnectionsPort`."""
+        before = asyncio.get_running_loop().time() - UNREACHED_S
+        return {
+            broker_id: uninformed
+            for broker_id, channel in self._channels.items()
+            if channel.unreached_since is not None
+            and channel.unreached_since <= before
+            and (uninformed := channel.uninformed)
         }
 
     def _listener(self) -> str | None:

@@ -7,6 +7,9 @@ import msgspec
 from regent.model.cluster import Broker, EndPoint
 from regent.network.tls import Tls
 from regent.protocol.api_versions import ProtocolVersion
+from regent.protocol.control_codec import partitions_in
+from regent.protocol.control_requests import ControlRequest
+from regent.protocol.metadata_updates import MAX_PARTITIONS
 from regent.protocol.sasl import Authenticating
 
 
@@ -62,3 +65,12 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
         natural = tls if self.sasl is None else f"SASL_{tls}"
         usable = [endpoint for endpoint in broker.endpoints if self.can_use(endpoint)]
         return tuple(sorted(usable, key=lambda endpoint: endpoint.security_protocol != natural))
+
+
+def response_timeout(request: ControlRequest, seconds: float) -> float:
+    """How long to wait for an answer: ``seconds`` for each part of :data:`MAX_PARTITIONS`.
+
+    Brokers need time in proportion to the partitions of a request. The parts are as large as a
+    broker can manage in ``seconds``, and only a first LeaderAndIsr is larger.
+    """
+    return seconds * max(1.0, partitions_in(request) / MAX_PARTITIONS)

@@ -119,6 +119,9 @@ class ControllerStatistics(Protocol):
         """Requests that wait, by broker."""
         ...
 
+    @property
+    def unreached_broker_count(self) -> int: ...
+
 
 class EventMetrics:
     """Rates and times of the controller's events."""
@@ -191,6 +194,11 @@ class ControllerCollector(Collector):
             "Topic ids written back, because somebody had dropped or replaced them, since this "
             "process became the controller.",
             value=gauges.restored_topic_ids,
+        )
+        yield GaugeMetricFamily(
+            f"{PREFIX}controllerchannelmanager_unreachedbrokerscount",
+            "Live brokers that the controller does not reach, and cannot inform of anything.",
+            value=statistics.unreached_broker_count,
         )
         yield from _channel_metrics(statistics.channel_queue_sizes)
 

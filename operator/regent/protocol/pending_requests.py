@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import uuid
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from operator import attrgetter
 from typing import Final
@@ -49,6 +49,11 @@ def receivers_of(requests: ControlRequests) -> tuple[int, ...]:
     receivers |= dict.fromkeys(b for b, named in requests.stop_replica.items() if named)
     receivers |= dict.fromkeys((*requests.describe_log_dirs, *requests.list_replicas))
     return tuple(receivers)
+
+
+def leadership_in(request: ControlRequest | None) -> Collection[TopicPartition]:
+    """The partitions of whose leadership a request informs its broker."""
+    return request.partitions if isinstance(request, LeaderAndIsrRequest) else ()
 
 
 _deletes: Final = attrgetter("delete")
@@ -91,6 +96,11 @@ class PendingRequests:
             + len(self._stops)
             + self._asks_for_log_dirs
         )
+
+    @property
+    def leadership(self) -> Collection[TopicPartition]:
+        """The partitions of whose leadership the broker is to be informed."""
+        return self._leadership.partitions
 
     @property
     def next_update(self) -> PartitionUpdates | None:
@@ -231,6 +241,10 @@ class _PendingLeaderAndIsr:
 
     def __contains__(self, tp: TopicPartition) -> bool:
         return tp in self._partitions
+
+    @property
+    def partitions(self) -> Collection[TopicPartition]:
+        return self._partitions.keys()
 
     def add(
         self,

@@ -198,6 +198,11 @@ class ConditionReason(enum.StrEnum):
         "Brokers that the resource names, or that have replicas, are not alive; they are waited "
         "for.",
     )
+    BROKERS_UNREACHED = (
+        "BrokersUnreached",
+        "The controller does not reach live brokers, which therefore do not know of the leadership "
+        "of partitions; `regent status` says why.",
+    )
     BROKER_DEFAULTS_UNKNOWN = (
         "BrokerDefaultsUnknown",
         "No broker has said yet what new topics have that do not say it.",

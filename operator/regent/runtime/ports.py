@@ -297,6 +297,11 @@ class ConnectionsPort(Protocol):
         """Why brokers are not reached, of those that are not. May be called from any thread."""
         ...
 
+    def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
+        """Brokers that have been out of reach for a while, each with the partitions of whose
+        leadership it has not been informed."""
+        ...
+
     async def start(self) -> None:
         """Wait for a ZooKeeper session."""
         ...

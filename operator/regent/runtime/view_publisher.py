@@ -13,6 +13,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final, NamedTuple, Protocol
 
 from regent.controller.active_controller import ActiveController
@@ -50,6 +51,11 @@ _HEALTH = {
 }
 
 Listener = Callable[[frozenset[str] | None], None]
+
+Uninformed = Mapping[int, frozenset[TopicPartition]]
+"""Brokers that are out of reach, each with what it has not been informed of."""
+
+NOBODY: Final[Uninformed] = MappingProxyType({})
 
 
 class ViewSource(Protocol):
@@ -108,6 +114,7 @@ class ViewPublisher:
         controller: Whose context is described.
         pause: Waits for some seconds.
         are_brokers_informed: Whether none of them still has to be sent anything.
+        uninformed: Which brokers are out of reach, and what they do not know.
         describing: What the context does not have by itself.
     """
 
@@ -117,6 +124,7 @@ class ViewPublisher:
         *,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         are_brokers_informed: Callable[[], bool] = lambda: True,
+        uninformed: Callable[[], Uninformed] = lambda: NOBODY,
         describing: Describing = OF_THE_CONTROLLER,
     ) -> None:
         self._controller = controller
@@ -129,6 +137,8 @@ class ViewPublisher:
         self._brokers_changed = False
         self._topics: PersistentMap[str, TopicView] = PersistentMap()
         self._unreadable: Mapping[str, str] = {}
+        self._ask_uninformed = uninformed
+        self._uninformed = NOBODY
         self._complete_of: ActiveController | None = None
         self._wake = asyncio.Event()
         self.view = ClusterView()
@@ -160,6 +170,22 @@ class ViewPublisher:
         self._wake.set()
         if self.view.active_regent != before.active_regent and not self._is_being_read():
             self._notify(None)  # who looks after resources is another one
+
+    def look_for_uninformed(self) -> None:
+        """Publish what is new of brokers out of reach: they report nothing."""
+        changed = self._take_uninformed()
+        if changed:
+            self.publish(changed)
+
+    def _take_uninformed(self) -> frozenset[str]:
+        """Ask what brokers do not know. Returns the topics of which that has changed."""
+        before, self._uninformed = self._uninformed, self._ask_uninformed()
+        nothing: frozenset[TopicPartition] = frozenset()
+        return frozenset(
+            tp.topic
+            for broker_id in {**before, **self._uninformed}
+            for tp in before.get(broker_id, nothing) ^ self._uninformed.get(broker_id, nothing)
+        )
 
     def _is_being_read(self) -> bool:
         """Whether the view is about to show everything: that is reported once it does."""
@@ -207,12 +233,16 @@ class ViewPublisher:
             self._notify(None)
             return
         everything = self._to_describe is active
+        self._dirty.update(dict.fromkeys(sorted(self._take_uninformed())))
         unreadable = active.context.cluster.unreadable_topics
         names = list(active.context.cluster.topics if everything else self._dirty)
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
         for some in _slices(active.context, names):
-            views = {name: topic_view(active.context, name, self._describing) for name in some}
+            views = {
+                name: topic_view(active.context, name, self._describing, self._uninformed)
+                for name in some
+            }
             topics = topics.updated(
                 {name: view for name, view in views.items() if view is not None},
                 removed=[name for name, view in views.items() if view is None],
@@ -273,7 +303,10 @@ def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[s
 
 
 def topic_view(
-    context: ControllerContext, topic: str, describing: Describing = OF_THE_CONTROLLER
+    context: ControllerContext,
+    topic: str,
+    describing: Describing = OF_THE_CONTROLLER,
+    uninformed: Uninformed = NOBODY,
 ) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
     if not context.cluster.has_topic(topic):
@@ -293,6 +326,11 @@ def topic_view(
                 removing_replicas=assignment.removing_replicas,
                 refusals=context.refusals.of_partition(tp),
                 throttle=context.throttles.rate_of(tp),
+                uninformed=tuple(
+                    broker_id
+                    for broker_id, partitions in uninformed.items()
+                    if tp in partitions and broker_id in assignment.replicas
+                ),
             )
         )
     return TopicView(

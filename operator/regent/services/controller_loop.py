@@ -43,6 +43,10 @@ NUMBERS_DELAY_S: Final = 1.0
 """Until brokers have been sent what they wait for, which takes the processor."""
 
 
+UNINFORMED_CHECK_S: Final = 5.0
+"""Between two looks for brokers that are out of reach."""
+
+
 class ReplicaSettings(NamedTuple):
     """How the replicas of Regent know each other.
 
@@ -86,7 +90,9 @@ class ControllerLoop:
         collector = Collector()
         self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
         self.publisher = ViewPublisher(
-            self.controller, are_brokers_informed=self._are_brokers_informed
+            self.controller,
+            are_brokers_informed=self._are_brokers_informed,
+            uninformed=lambda: self.connections.uninformed(),
         )
         self.connections = connect(self)
         self.standby = (
@@ -145,6 +151,7 @@ class ControllerLoop:
             events,
             stopping,
             asyncio.create_task(self.publisher.run(), name="view"),
+            asyncio.create_task(self._watch_uninformed(), name="unreached brokers"),
             asyncio.create_task(self.connections.start(), name="session start"),
         }
         if self.standby is not None:
@@ -171,6 +178,12 @@ class ControllerLoop:
             await self.connections.close()
             if self.replicas is not None:
                 await self.replicas.close()
+
+    async def _watch_uninformed(self) -> None:
+        """Publish what brokers out of reach do not know, until cancelled."""
+        while True:
+            await asyncio.sleep(UNINFORMED_CHECK_S)
+            self.publisher.look_for_uninformed()
 
     def defect(self) -> str | None:
         """What can go on only in another process, and why; or None. May be called in any thread."""

@@ -105,6 +105,10 @@ class ControllerService(ServiceThread):
         return {} if self._parts is None else self._parts.channel_queue_sizes
 
     @property
+    def unreached_broker_count(self) -> int:
+        return len(self._unreached())
+
+    @property
     def is_eligible(self) -> bool:
         return self._parts is not None and self._parts.controller.life.is_eligible
 

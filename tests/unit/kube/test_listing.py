@@ -64,6 +64,31 @@ async def test_what_is_not_needed_of_an_object_goes_with_its_page(
     assert [body["metadata"] for body in listing.bodies] == [{"name": "a"}]
 
 
+@pytest.mark.parametrize("may_ask", [True, False], ids=["rights say no", "nobody may ask"])
+async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_listed(
+    client: KubeClient, server: Server, may_ask: bool
+) -> None:
+    """Where Regent may not even ask for its rights, the refused list shows that they lack."""
+
+    def forbidden() -> web.Response:
+        return web.json_response({"kind": "Status", "reason": "Forbidden"}, status=403)
+
+    denied = {**GRANTED, "status": {"allowed": False}}
+    refused = [web.json_response(denied) for _ in NEEDED]
+    unknown = [forbidden() for _ in NEEDED]
+    granted = [web.json_response(GRANTED) for _ in NEEDED]
+    found = {**LIST, "metadata": {"resourceVersion": "7"}, "items": [{"name": "c"}]}
+    closed = refused if may_ask else [*unknown, forbidden()]
+    server.answers = [*closed, *granted, web.json_response(found)]
+    listing = await list_objects(client, TOPIC, KubeSettings(namespaces=("x", "y")))
+    assert [body["name"] for body in listing.bodies] == ["c"]
+    assert listing.readable == ("y",)
+    (missing,) = listing.unreadable.items()
+    assert missing[0] == "x"
+    assert "list kafkatopics.kafka.regent.dev" in missing[1]
+    assert "in namespace x" in missing[1]
+
+
 async def test_listing_without_the_definition_says_what_is_missing(
     client: KubeClient, server: Server
 ) -> None:

@@ -129,6 +129,7 @@ class Statistics:
             "state": ControllerState.IDLE,
             "queue_size": 0,
             "channel_queue_sizes": {1: 0},
+            "unreached_broker_count": 0,
         }
         return values[name]
 

@@ -279,6 +279,14 @@ class TestFinalizers:
         assert bench.remove(generation=1) is WriteResult.CHANGED
         assert bench.remove(generation=2) is WriteResult.WRITTEN
 
+    def test_a_removal_is_decided_anew_whatever_has_changed_of_the_object(self) -> None:
+        bench = Bench(body(version="5", metadata={"finalizers": [FINALIZER]}))
+        bench.store.before_write = [lambda: bench.store.change(labels={"by": "somebody else"})]
+        assert bench.remove() is WriteResult.CHANGED
+        assert bench.store.stored is not None
+        assert bench.store.stored["metadata"]["finalizers"] == [FINALIZER]
+        assert bench.remove() is WriteResult.WRITTEN
+
     def test_one_that_came_meanwhile_is_kept(self) -> None:
         bench = Bench()
         bench.store.before_write = [lambda: bench.store.change(finalizers=["new"])]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from regent.model.partition import TopicPartition
-from regent.network.broker_channel import response_timeout
+from regent.network.settings import response_timeout
 from regent.protocol import metadata_updates, update_metadata
 from regent.protocol.control_requests import (
     BrokerList,

@@ -30,6 +30,7 @@ class Statistics:
     state = ControllerState.TOPIC_CHANGE
     queue_size = 4
     channel_queue_sizes: Mapping[int, int] = {1: 2, 2: 5}
+    unreached_broker_count = 1
 
 
 def scrape(registry: CollectorRegistry) -> dict[str, float]:
@@ -52,6 +53,7 @@ def test_gauges_have_the_names_that_dashboards_know() -> None:
     assert samples["kafka_controller_controllereventmanager_eventqueuesize"] == 4
     assert samples["kafka_controller_controllerchannelmanager_queuesize/1"] == 2
     assert samples["kafka_controller_controllerchannelmanager_totalqueuesize"] == 7
+    assert samples["kafka_controller_controllerchannelmanager_unreachedbrokerscount"] == 1
     assert samples["kafka_controller_controllerstats_uncleanleaderelections_total"] == 0
     assert samples["kafka_controller_controllerstats_restoredtopicids_total"] == 0
 

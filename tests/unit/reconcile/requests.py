@@ -105,6 +105,7 @@ def partition(
     adding: tuple[int, ...] = (),
     removing: tuple[int, ...] = (),
     refusals: tuple[tuple[int, str], ...] = (),
+    uninformed: tuple[int, ...] = (),
 ) -> PartitionView:
     in_sync = replicas if isr is None else isr
     return PartitionView(
@@ -117,6 +118,7 @@ def partition(
         adding,
         removing,
         refusals,
+        uninformed=uninformed,
     )
 
 

@@ -43,6 +43,25 @@ class TestHealth:
         assert plan.status is not None
         assert plan.status.partition_states[0].partition == 1
 
+    def test_a_leader_that_was_not_informed_is_none_yet(self) -> None:
+        """ZooKeeper shows a leader and a full ISR all the while."""
+        plan = self._plan(partition(0, (1, 2)), partition(1, (2, 1), uninformed=(2,)))
+        assert state(plan)["Ready"] == "False/BrokersUnreached"
+        assert state(plan)["Reconciling"] == "True/BrokersUnreached"
+        assert state(plan)["Healthy"] == "False/BrokersUnreached"
+        assert said(plan).message == (
+            "the controller does not reach brokers [2]: broker 2 does not know that it leads 1 "
+            "partitions [1]; `regent status` says why it does not"
+        )
+        assert plan.status is not None
+        assert plan.status.partition_states[0].partition == 1
+
+    def test_a_follower_that_was_not_informed_is_unhealthy_but_ready(self) -> None:
+        plan = self._plan(partition(0, (1, 2), uninformed=(2,)), partition(1, (2, 1)))
+        assert state(plan) == {**READY, "Healthy": "False/BrokersUnreached"}
+        message = said(plan, ConditionType.HEALTHY).message
+        assert "broker 2 does not know that it leads or follows 1 partitions [0]" in message
+
     def test_many_refusals_make_a_short_message(self) -> None:
         refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))
         plan = self._plan(*(partition(i, (1, 2), refusals=refusals) for i in range(50)))

@@ -22,9 +22,9 @@ from tests.unit.runtime.worlds import Process
 
 
 @asynccontextmanager
-async def publishing(process: Process) -> AsyncIterator[ViewPublisher]:
+async def publishing(process: Process, **options: Any) -> AsyncIterator[ViewPublisher]:
     """A publisher whose loop runs once the body awaits."""
-    publisher = ViewPublisher(process.controller)
+    publisher = ViewPublisher(process.controller, **options)
     task = asyncio.create_task(publisher.run())
     try:
         yield publisher
@@ -73,6 +73,41 @@ async def test_a_topic_has_the_transaction_that_created_its_node() -> None:
         node = process.server.get(paths.topic("a"))
         assert node is not None
         assert publisher.view.topics["a"].czxid == node.czxid
+
+
+async def test_what_brokers_out_of_reach_do_not_know_is_shown_until_they_do() -> None:
+    known: dict[int, frozenset[TopicPartition]] = {}
+    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
+        await told(publisher, None)
+        of_a, of_b = TopicPartition("a", 1), TopicPartition("b", 0)
+        news: list[frozenset[str] | None] = []
+        publisher.subscribe(news.append)
+
+        def uninformed(topic: str) -> list[tuple[int, ...]]:
+            return [p.uninformed for p in publisher.view.topics[topic].partitions]
+
+        known[2] = frozenset([of_a, of_b])
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: uninformed("a") == [(), (2,)])
+        assert uninformed("b") == [(2,)]
+        publisher.look_for_uninformed()
+        known[2] = frozenset([of_b])
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: uninformed("a") == [(), ()])
+        assert uninformed("b") == [(2,)]
+        del known[2]
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: uninformed("b") == [()])
+        assert news == [frozenset("ab"), frozenset("a"), frozenset("b")]
+
+
+async def test_what_a_broker_out_of_reach_does_not_know_is_in_the_first_view_of_it() -> None:
+    known: dict[int, frozenset[TopicPartition]] = {}
+    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
+        await told(publisher, None)
+        known[2] = frozenset([TopicPartition("a", 1), TopicPartition("b", 0)])
+        assert await told(publisher, frozenset(["b"])) == frozenset("ab")
+        assert [p.uninformed for p in publisher.view.topics["b"].partitions] == [(2,)]
 
 
 async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:

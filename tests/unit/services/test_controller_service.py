@@ -18,6 +18,7 @@ from regent.controller.commands import DescribeTopicConfigs, not_controller
 from regent.controller.config import ControllerConfig
 from regent.controller.elections import leader_balance_count
 from regent.model.cluster import Address
+from regent.model.partition import TopicPartition
 from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
@@ -270,6 +271,30 @@ def test_without_the_setting_there_is_no_cache() -> None:
     with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
         assert controller.service.standby is None
         assert controller.service.status()["warmStandby"] is None
+
+
+def test_what_a_broker_out_of_reach_does_not_know_is_shown_until_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(controller_loop, "UNINFORMED_CHECK_S", 0.01)
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("t", [(1, 2), (2, 1)])
+
+        def shown(expected: list[tuple[int, ...]]) -> None:
+            wait_until(
+                lambda: controller.view.topics.get("t"),
+                until=lambda t: bool(t) and [p.uninformed for p in t.partitions] == expected,
+                timeout_s=60,
+                describe=f"{expected} to be shown",
+            )
+
+        shown([(), ()])
+        controller.connections.out_of_reach = {2: frozenset([TopicPartition("t", 1)])}
+        shown([(), (2,)])
+        assert controller.service.unreached_broker_count == 1
+        controller.connections.out_of_reach = {}
+        shown([(), ()])
+        assert controller.service.unreached_broker_count == 0
 
 
 def test_numbers_after_a_change_of_many_partitions_come_a_little_later(

@@ -111,6 +111,9 @@ class Connections:
     def channel_problems(self) -> Mapping[int, str]:
         return {}
 
+    def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
+        return {}
+
     async def start(self) -> None:
         self._listener.session_changed(SessionState.CONNECTED)
 

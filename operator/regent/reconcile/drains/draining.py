@@ -108,7 +108,9 @@ def _staying_drained(
         if reading is not None:
             return reading
         obstacles = leadership_moves(request, (), {}).obstacles
-        if any(obstacle.reason in _IN_THE_WAY_OF_A_STOP for obstacle in obstacles):
+        if _led_in_name_only(request) or any(
+            obstacle.reason in _IN_THE_WAY_OF_A_STOP for obstacle in obstacles
+        ):
             return None
     return _drained(request, plan, moves)
 
@@ -321,6 +323,15 @@ def _course(
             f"nothing is left to be moved; {len(lagging)} of the moved partitions are not in sync "
             f"yet: {enumerate_some(lagging, limit=_NAMED)}",
         )
+    in_name_only = _led_in_name_only(request)
+    if in_name_only:
+        return DrainPhase.VERIFYING, Assessment(
+            Progress.PROGRESSING,
+            ConditionReason.VERIFYING,
+            f"nothing is left to be moved; the leaders of {len(in_name_only)} partitions are not "
+            f"reached, or refuse to lead: {enumerate_some(in_name_only, limit=_NAMED)}; "
+            "`regent status` says why",
+        )
     return DrainPhase.DRAINED, Assessment(Progress.READY, ConditionReason.BROKERS_DRAINED, "")
 
 
@@ -361,6 +372,16 @@ def _not_in_sync(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str
         if each.state is MoveState.DONE
         and each.partition is not None
         and (missing := frozenset(each.partition.replicas).difference(each.partition.isr))
+    ]
+
+
+def _led_in_name_only(request: DrainRequest) -> list[str]:
+    """Partitions that the brokers have, and that nobody else leads although ZooKeeper says so: they
+    may be led by the brokers still, in fact, or by nobody."""
+    return [
+        f"{hosted.tp}: leader {hosted.partition.leader}"
+        for hosted in request.hosted()
+        if hosted.partition.leader not in request.brokers and not hosted.partition.does_leader_obey
     ]
 
 

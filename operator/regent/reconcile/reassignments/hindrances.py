@@ -89,6 +89,9 @@ def _stalled_copy(move: MoveStatus) -> Hindrance | None:
     refused = _refused_copies(partition)
     if refused:
         return ConditionReason.COPIES_STALLED, f"refused by {', '.join(refused)}"
+    unreached = sorted({*partition.uninformed} & {partition.leader, *partition.adding_replicas})
+    if unreached:
+        return ConditionReason.COPIES_STALLED, f"the controller does not reach brokers {unreached}"
     return None
 
 

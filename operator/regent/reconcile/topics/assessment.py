@@ -10,7 +10,11 @@ from regent.reconcile.topics.checks import foreign_config_problem
 from regent.reconcile.topics.deletion_policy import NOT_ASKED_FOR, is_policy_ignored
 from regent.reconcile.topics.replication_factor import replica_change_assessment
 from regent.reconcile.topics.request import TopicRequest
-from regent.reconcile.topics.status import leadership_assessment, refusal_assessment
+from regent.reconcile.topics.status import (
+    leadership_assessment,
+    refusal_assessment,
+    unreached_assessment,
+)
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason
 
@@ -55,7 +59,14 @@ def _as_declared(request: TopicRequest) -> str:
 
 
 def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> Assessment:
-    """That brokers refuse replicas or partitions have no leader, if so; else ``otherwise``."""
+    """That brokers refuse replicas, or partitions have no leader or none that knows it, if so; else
+    ``otherwise``."""
     if request.topic is None:
         return otherwise
-    return refusal_assessment(request.topic) or leadership_assessment(request.topic) or otherwise
+    topic = request.topic
+    return (
+        refusal_assessment(topic)
+        or leadership_assessment(topic)
+        or unreached_assessment(topic)
+        or otherwise
+    )

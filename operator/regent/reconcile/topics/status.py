@@ -61,6 +61,14 @@ def healthy_verdict(topic: TopicView | None) -> Verdict:
     if topic.is_being_deleted:
         # Its replicas go offline one by one: that is the deletion, and nothing to warn of.
         return unknown_verdict(ConditionType.HEALTHY, "the topic is being deleted")
+    unreached = unreached_message(topic)
+    if unreached is not None:
+        return Verdict(
+            ConditionType.HEALTHY,
+            ConditionStatus.FALSE,
+            ConditionReason.BROKERS_UNREACHED,
+            unreached,
+        )
     leaderless, under_replicated = topic.leaderless, topic.under_replicated
     if not leaderless and not under_replicated:
         return Verdict(
@@ -131,6 +139,36 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
     )
 
 
+def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | None:
+    """Of which replicas brokers have not been informed that the controller does not reach; None: of
+    all. ZooKeeper may show a leader and a full ISR all the while."""
+    replicas: dict[int, list[int]] = {}
+    for partition in topic.partitions:
+        for broker_id in partition.uninformed:
+            if broker_id == partition.leader or not leaders_only:
+                replicas.setdefault(broker_id, []).append(partition.partition)
+    if not replicas:
+        return None
+    what = "leads" if leaders_only else "leads or follows"
+    named = [
+        f"broker {broker_id} does not know that it {what} {len(partitions)} partitions "
+        f"{partitions[:10]}"
+        for broker_id, partitions in replicas.items()
+    ]
+    return (
+        f"the controller does not reach brokers {sorted(replicas)[:10]}: "
+        f"{enumerate_some(named, limit=5)}; `regent status` says why it does not"
+    )
+
+
+def unreached_assessment(topic: TopicView) -> Assessment | None:
+    """Progressing as long as leaders have not been informed that they lead, otherwise None."""
+    message = unreached_message(topic, leaders_only=True)
+    if message is None:
+        return None
+    return Assessment(Progress.PROGRESSING, ConditionReason.BROKERS_UNREACHED, message)
+
+
 def observed_fields(request: TopicRequest) -> dict[str, Any]:
     """The fields of status that report what the view shows."""
     topic, spec = request.topic, request.resource.spec
@@ -166,13 +204,13 @@ def _summary(actual: int, declared: int | None) -> str:
 
 def partition_states(topic: TopicView) -> tuple[PartitionState, ...]:
     """A bounded sample, also of the replicas, of which a node that somebody else wrote may have any
-    number: leaderless partitions first, then refused ones, under-replicated ones, and
-    the others by index."""
+    number: leaderless partitions first, then those of which brokers refuse replicas or
+    do not know, under-replicated ones, and the others by index."""
 
     def urgency(partition: PartitionView) -> tuple[bool, bool, bool, int]:
         return (
             partition.has_leader,
-            not partition.refusals,
+            not (partition.refusals or partition.uninformed),
             not partition.is_under_replicated,
             partition.partition,
         )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from regent.controller.commands import AlterPartitionReassignments, ElectLeaders
 from regent.model.partition import TopicPartition
 from regent.reconcile.drains.claims import claim_of
@@ -40,6 +42,26 @@ def test_a_leader_that_is_not_preferred_is_relieved_by_an_election_alone() -> No
     drain.finish()
     assert leaders(cluster) == [2]
     assert cluster.asked == []
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
+@pytest.mark.parametrize(
+    "trouble", [{"uninformed": (2,)}, {"refusals": ((2, "UNKNOWN_SERVER_ERROR"),)}]
+)
+def test_a_broker_is_not_drained_while_who_is_to_lead_instead_does_not(
+    trouble: dict[str, Any],
+) -> None:
+    """Whoever stops it would take the partition from those who still write to it."""
+    cluster = Cluster({"t": [(2, 1)]})
+    drain = drain_of(cluster, 1)
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.topics["t"] = [partition(0, (2, 1), **trouble)]
+    drain.finish()
+    assert drain.is_in(DrainPhase.VERIFYING)
+    assert not drain.holds(ConditionType.DRAINED)
+    cluster.topics["t"] = [partition(0, (2, 1))]
+    drain.finish()
     assert drain.is_in(DrainPhase.DRAINED)
 
 
