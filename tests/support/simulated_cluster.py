@@ -52,6 +52,7 @@ class SimulatedCluster:
         self.session_timeout_s = session_timeout_s
         self.paused_brokers: set[int] = set()
         self.brokers_may_control = False
+        self.has_recursive_watches = True
         # There is no endpoint here that leaders could ask.
         swarm = Swarm(brokers=brokers, regents=0, protocol=(2, 8), leaders_ask=False)
         self._world = World("live", swarm=swarm)

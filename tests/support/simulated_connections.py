@@ -14,7 +14,11 @@ from functools import partial
 from typing import Any
 
 from regent.model.cluster import Broker
-from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
+from regent.model.errors import (
+    RecursiveWatchesUnsupportedError,
+    SessionExpiredError,
+    ZooKeeperUnavailableError,
+)
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
@@ -291,6 +295,8 @@ class _RecursiveWatches:
             self._listener()
 
     async def add(self, paths: Sequence[str]) -> None:
+        if not self._cluster.has_recursive_watches:
+            raise RecursiveWatchesUnsupportedError
         await self._ask("add", paths)
 
     async def restore(self) -> None:

@@ -126,7 +126,7 @@ class ControllerLoop:
             controller_id=config.controller_id,
             election_path=config.election_path,
             enqueue=self.manager.put,
-            is_ready=lambda: self.standby is not None and self.standby.status.is_current,
+            is_ready=lambda: self.standby is not None and self.standby.status.can_succeed,
             is_active=lambda: self.controller.active is not None,
         )
 

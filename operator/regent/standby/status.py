@@ -59,6 +59,13 @@ class StandbyStatus(msgspec.Struct, frozen=True):
         return self.phase is StandbyPhase.CURRENT
 
     @property
+    def can_succeed(self) -> bool:
+        """Whether a controller that leaves may name this process its successor: it would load the
+        cache, or there can be none, and then nobody has one. Otherwise it is not connected, or a
+        little later it takes over in less time."""
+        return self.phase in (StandbyPhase.CURRENT, StandbyPhase.UNSUPPORTED)
+
+    @property
     def is_first_load_awaited(self) -> bool:
         """Whether there was no cache yet, and nothing is known that keeps it from being loaded. A
         process that cannot have one can take over all the same: that reads everything."""

@@ -59,9 +59,10 @@ class Replica:
         return list(replicas["others"].values()) == [None]
 
 
-@pytest.fixture
-def cluster() -> Iterator[SimulatedCluster]:
+@pytest.fixture(params=[True, False], ids=["ZooKeeper 3.6", "ZooKeeper 3.5"])
+def cluster(request: pytest.FixtureRequest) -> Iterator[SimulatedCluster]:
     with SimulatedCluster(session_timeout_s=60) as cluster:
+        cluster.has_recursive_watches = request.param
         cluster.write(Create("/regent"), Create(QUEUE))
         yield cluster
 
