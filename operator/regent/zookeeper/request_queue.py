@@ -1,8 +1,8 @@
 """What waits to be sent to ZooKeeper, of which callers may take back what is theirs.
 
 kazoo's connection thread looks at the first request, sends it, and then drops whatever is first. If
-somebody takes the request back in between, the next one is dropped: it was never sent, and who waits
-for its answer waits for ever. So the request that is being sent stays.
+somebody takes the request back in between, the next one is dropped: it was never sent, and who
+waits for its answer waits for ever. So the request that is being sent stays.
 """
 
 from __future__ import annotations
