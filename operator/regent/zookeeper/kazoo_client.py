@@ -45,6 +45,7 @@ from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAF
 
 from regent.zookeeper.log_pauses import SilenceAboutRepeats
 from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
+from regent.zookeeper.request_queue import RequestQueue
 from regent.zookeeper.settings import TlsSettings, ZooKeeperSettings
 from regent.zookeeper.tls import connect as tls_connection
 from regent.zookeeper.tls import explained
@@ -128,6 +129,10 @@ class OneSessionClient(KazooClient):
             sasl_options=sasl_options,
             tls=settings.tls,
         )
+
+    def _reset(self) -> None:
+        super()._reset()
+        self._queue = RequestQueue()
 
     def start_async(self) -> Any:
         """See kazoo. After an error :meth:`dispose` finds a client that is stopped."""

@@ -47,6 +47,7 @@ class KazooClient:
     last_zxid: int
     _connection: ConnectionHandler
     _conn_retry: KazooRetry
+    def _reset(self) -> None: ...
     def __init__(
         self,
         hosts: str = ...,

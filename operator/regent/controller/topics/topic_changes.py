@@ -9,6 +9,7 @@ from itertools import filterfalse
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
+from regent.controller.reassignment import dropped_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
@@ -153,7 +154,9 @@ async def process_partition_modifications(active: ActiveController, names: Seque
         active.log.info("New partitions", partitions=len(growth), examples=examples(growth))
         with context.trail.because(CauseKind.PARTITIONS_ADDED):
             await on_new_partition_creation(active, growth)
-    await topic_ids.take_nodes(active, {t: z for t, z in topics.items() if t not in late})
+    known_before = {t: z for t, z in topics.items() if t not in late}
+    await dropped_reassignments.restore(active, known_before)
+    await topic_ids.take_nodes(active, known_before)
     if growth or late or context.cluster.unreadable_topics is not unreadable_before:
         await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
     if late:
