@@ -97,7 +97,8 @@ def sample(
          workspace cannot be used: nothing is appended
       2  the command is used wrongly
       3  no ZooKeeper server answers
-      6  topics are missing: their znodes are malformed, or may not be read
+      6  topics, or brokers without replicas, are missing: their znodes are
+         malformed, or may not be read
       9  sizes or offsets are missing: a broker does not tell them
       0  none of these
     """

@@ -45,7 +45,8 @@ def snapshot(output: Path | None, config_file: Path | None, **options: Any) -> N
       1  a setting is invalid, or ZooKeeper refuses all that is needed
       2  the command is used wrongly
       3  no ZooKeeper server answers
-      6  topics are missing: their znodes are malformed, or may not be read
+      6  topics, or brokers without replicas, are missing: their znodes are
+         malformed, or may not be read
       9  sizes of replicas are missing: a broker does not tell them
       0  none of these
     """
