@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from regent.cli.options import (
     config_option,
     directory_option,
     given_options,
+    log_quietly,
     print_text,
     zookeeper_options,
 )
@@ -67,7 +67,7 @@ def export_topics(
     from regent.status.topic_export import ExportOptions, render, render_all
     from regent.status.topic_export import export_topics as read
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     wanted = ExportOptions(
         patterns=patterns,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
@@ -25,6 +26,13 @@ def print_text(text: str) -> None:
     except BrokenPipeError:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
+
+
+def log_quietly() -> None:
+    """For commands that say what went wrong once, at the end: errors are logged, but not those of
+    kazoo, which that says in its own words."""
+    logging.basicConfig(level=logging.ERROR)
+    logging.getLogger("regent.zookeeper.kazoo").setLevel(logging.CRITICAL)
 
 
 def setting_options(names: Iterable[str]) -> Callable[[Any], Any]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from regent.cli.options import (
     broker_options,
     config_option,
     given_options,
+    log_quietly,
     print_text,
     zookeeper_options,
 )
@@ -53,7 +53,7 @@ def snapshot(output: Path | None, config_file: Path | None, **options: Any) -> N
     from regent.connections.client_settings import channel_settings, zookeeper_settings
     from regent.status import snapshot as snapshots
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     taken = snapshots.take_snapshot(zookeeper_settings(settings), channel_settings(settings))
     if output is None:
