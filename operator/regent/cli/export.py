@@ -15,6 +15,7 @@ from regent.cli.options import (
     given_options,
     log_quietly,
     print_text,
+    writing_to,
     zookeeper_options,
 )
 from regent.settings.loading import load_settings
@@ -79,10 +80,12 @@ def export_topics(
     if directory is None:
         print_text(render_all(found.topics))
     else:
-        directory.mkdir(parents=True, exist_ok=True)
+        with writing_to(directory):
+            directory.mkdir(parents=True, exist_ok=True)
         for topic in found.topics.values():
             path = directory / topic.file_name
-            path.write_text(render(topic), encoding="utf-8")
+            with writing_to(directory):
+                path.write_text(render(topic), encoding="utf-8")
             click.echo(path)
     for problem in found.problems:
         click.echo(f"Not exported: {problem}", err=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +108,20 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help="Write one file for each resource into this directory instead of printing them.",
 )
+
+
+@contextlib.contextmanager
+def writing_to(directory: Path) -> Iterator[None]:
+    """Around what is written into the directory of ``directory_option``: says what cannot be."""
+    try:
+        yield
+    except OSError as error:
+        raise click.ClickException(
+            f"{error.filename or directory} cannot be written: {error.strerror}. Make it "
+            "writable, or name another --directory"
+        ) from error
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 zookeeper_options = setting_options([n for n in Settings.model_fields if n.startswith("zookeeper")])
 broker_options = setting_options(

@@ -143,6 +143,14 @@ def test_crds_writes_files(runner: CliRunner, tmp_path: Path) -> None:
     assert written == {path.name for path in (ROOT / "crds").glob("*.yaml")}
 
 
+def test_a_directory_that_cannot_be_written_is_named(runner: CliRunner, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "crds"
+    result = runner.invoke(main, ["crds", "--directory", str(folder)])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: {folder} cannot be written: Not a directory")
+
+
 @pytest.mark.parametrize("command", ["settings", "crds"])
 def test_a_command_whose_output_nobody_reads_ends_quietly_by_sigpipe(command: str) -> None:
     reader, writer = os.pipe()
