@@ -128,11 +128,45 @@ def value_paths() -> list[str]:
         ({"endpoint__listeners": [{"name": "EXTERNAL"}]}, "port"),
         ({"endpoint__listeners": [{**_EXTERNAL, "host": "a"}]}, "host"),
         ({"endpoint__listeners": [{**_EXTERNAL, "name": "A://b"}]}, "name"),
+        ({"endpoint__listeners": [{**_EXTERNAL, "advertisedHost": "a,b"}]}, "advertisedHost"),
+        (
+            {
+                "endpoint__enabled": True,
+                "endpoint__listeners": [_EXTERNAL, {"name": "External", "port": 9094}],
+            },
+            "endpoint.listeners has External twice",
+        ),
+        ({"zookeeper": "a:2181/kafka,b:2181/kafka"}, "the chroot stands once"),
+        ({"zookeeper": "a:2181/kafka,b:2181"}, "the chroot stands once"),
+        ({"settings": {"topic_name_rules": ["team-a"]}}, "topic_name_rules"),
+        ({"settings": {"topic_name_rules": ["team-a=team/*"]}}, "topic_name_rules"),
+        ({"settings": {"endpoint_super_users": ["kafka"]}}, "endpoint_super_users"),
+        ({"settings": {"endpoint_further_listeners": ["EXTERNAL:9093"]}}, "further_listeners"),
+        ({**_HOOK, "evictionHook__brokerPods": {"app kafka": "yes"}}, "brokerPods"),
+        ({**_HOOK, "evictionHook__brokerPods": {"app": "a=b"}}, "brokerPods"),
+        ({"podDisruptionBudget__maxUnavailable": "half"}, "maxUnavailable"),
     ],
 )
 def test_bad_values_are_refused(render: Render, values: dict[str, Any], message: str) -> None:
     with pytest.raises(CommandError, match=message):
         render(**values)
+
+
+def test_what_regent_takes_is_not_refused(render: Render) -> None:
+    settings = {
+        "topic_name_rules": ["team-a=team-a.*", "* = {namespace}.*", "platform=*"],
+        "endpoint_super_users": ["User:kafka", "User:CN=broker-1,O=Example: Kafka"],
+        "endpoint_further_listeners": ["EXTERNAL://[::1]:9093", "Other://:9094"],
+    }
+    pods = {"app.kubernetes.io/name": "kafka", "tier": ""}
+    rendered = render(
+        **{**_HOOK, "evictionHook__brokerPods": pods},
+        settings=settings,
+        zookeeper="a,b:2182/odd,chroot",
+        podDisruptionBudget__maxUnavailable="50%",
+    )
+    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+    assert yaml.safe_load(text).items() >= settings.items()
 
 
 @pytest.mark.parametrize("path", value_paths())

@@ -218,6 +218,10 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- /* Combinations of values that the schema cannot judge. */}}
 {{- define "regent.checkedValues" -}}
 {{- with .Values }}
+{{- /* As regent.zookeeper.settings has it: what looks like the next server, in a chroot. */}}
+{{- if regexMatch "/.*,[^/,]+(/|:[0-9]+(,|$))" .zookeeper }}
+{{- fail (printf "zookeeper is %q: the chroot stands once, behind the last server" .zookeeper) }}
+{{- end }}
 {{- if and .endpoint.enabled (or (gt (int .replicas) 1) (ne .strategy.type "Recreate")) }}
 {{- $given := dict "endpoint.advertisedHost" .endpoint.advertisedHost }}
 {{- range .endpoint.listeners }}
@@ -233,7 +237,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $ports := list (list "http.port" .http.port) }}
 {{- if .endpoint.enabled }}
 {{- $ports = append $ports (list "endpoint.port" .endpoint.port) }}
+{{- $names := dict }}
 {{- range .endpoint.listeners }}
+{{- if hasKey $names (upper .name) }}
+{{- fail (printf "endpoint.listeners has %s twice: Kafka does not tell upper from lower case there. Keep one of the two" .name) }}
+{{- end }}
+{{- $_ := set $names (upper .name) true }}
 {{- $ports = append $ports (list (printf "the port of %s in endpoint.listeners" .name) .port) }}
 {{- end }}
 {{- end }}

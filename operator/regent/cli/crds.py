@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from regent.cli.options import directory_option, print_text
+from regent.cli.options import directory_option, print_text, writing_to
 
 
 @click.command()
@@ -16,7 +16,9 @@ def crds(directory: Path | None) -> None:
     from regent.resources.crd import render_crds, write_crds
 
     if directory is not None:
-        for path in write_crds(directory):
+        with writing_to(directory):
+            written = write_crds(directory)
+        for path in written:
             click.echo(path)
         return
     print_text("---\n".join(render_crds().values()))

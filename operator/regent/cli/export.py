@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,9 @@ from regent.cli.options import (
     config_option,
     directory_option,
     given_options,
+    log_quietly,
     print_text,
+    writing_to,
     zookeeper_options,
 )
 from regent.settings.loading import load_settings
@@ -67,7 +68,7 @@ def export_topics(
     from regent.status.topic_export import ExportOptions, render, render_all
     from regent.status.topic_export import export_topics as read
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     wanted = ExportOptions(
         patterns=patterns,
@@ -79,10 +80,12 @@ def export_topics(
     if directory is None:
         print_text(render_all(found.topics))
     else:
-        directory.mkdir(parents=True, exist_ok=True)
+        with writing_to(directory):
+            directory.mkdir(parents=True, exist_ok=True)
         for topic in found.topics.values():
             path = directory / topic.file_name
-            path.write_text(render(topic), encoding="utf-8")
+            with writing_to(directory):
+                path.write_text(render(topic), encoding="utf-8")
             click.echo(path)
     for problem in found.problems:
         click.echo(f"Not exported: {problem}", err=True)

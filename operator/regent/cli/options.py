@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,13 @@ def print_text(text: str) -> None:
     except BrokenPipeError:
         signal.signal(signal.SIGPIPE, signal.SIG_DFL)
         os.kill(os.getpid(), signal.SIGPIPE)
+
+
+def log_quietly() -> None:
+    """For commands that say what went wrong once, at the end: errors are logged, but not those of
+    kazoo, which that says in its own words."""
+    logging.basicConfig(level=logging.ERROR)
+    logging.getLogger("regent.zookeeper.kazoo").setLevel(logging.CRITICAL)
 
 
 def setting_options(names: Iterable[str]) -> Callable[[Any], Any]:
@@ -99,6 +108,20 @@ directory_option = click.option(
     type=click.Path(file_okay=False, path_type=Path),
     help="Write one file for each resource into this directory instead of printing them.",
 )
+
+
+@contextlib.contextmanager
+def writing_to(directory: Path) -> Iterator[None]:
+    """Around what is written into the directory of ``directory_option``: says what cannot be."""
+    try:
+        yield
+    except OSError as error:
+        raise click.ClickException(
+            f"{error.filename or directory} cannot be written: {error.strerror}. Make it "
+            "writable, or name another --directory"
+        ) from error
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 zookeeper_options = setting_options([n for n in Settings.model_fields if n.startswith("zookeeper")])
 broker_options = setting_options(

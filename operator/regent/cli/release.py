@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from pathlib import Path
 from typing import Any
 
 import click
 
-from regent.cli.options import checked_namespaces, config_option, given_options, zookeeper_options
+from regent.cli.options import (
+    checked_namespaces,
+    config_option,
+    given_options,
+    log_quietly,
+    zookeeper_options,
+)
 from regent.model.errors import RegentError
 from regent.settings import Settings
 from regent.settings.loading import load_settings
@@ -100,7 +105,7 @@ def _warn_of_hand_back(settings: Settings) -> None:
     from regent.status.report import read_deposed_controllers
     from regent.status.text import RESTART_DEPOSED
 
-    logging.basicConfig(level=logging.ERROR)
+    log_quietly()
     try:
         brokers = read_deposed_controllers(zookeeper_settings(settings))
     except RegentError as error:

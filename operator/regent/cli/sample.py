@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +9,13 @@ from typing import Any, BinaryIO, TypeVar
 
 import click
 
-from regent.cli.options import broker_options, config_option, given_options, zookeeper_options
+from regent.cli.options import (
+    broker_options,
+    config_option,
+    given_options,
+    log_quietly,
+    zookeeper_options,
+)
 from regent.settings import Settings
 from regent.settings.loading import load_settings
 
@@ -97,10 +102,11 @@ def sample(
          workspace cannot be used: nothing is appended
       2  the command is used wrongly
       3  no ZooKeeper server answers
-      6  topics are missing: their znodes are malformed, or may not be read
+      6  topics, or brokers without replicas, are missing: their znodes are
+         malformed, or may not be read
       9  sizes or offsets are missing: a broker does not tell them
       0  none of these
     """
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     sys.exit(sampled(settings, workspace=workspace, retention=retention, rates=rates))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from regent.cli.options import (
     broker_options,
     config_option,
     given_options,
+    log_quietly,
     print_text,
     zookeeper_options,
 )
@@ -45,14 +45,15 @@ def snapshot(output: Path | None, config_file: Path | None, **options: Any) -> N
       1  a setting is invalid, or ZooKeeper refuses all that is needed
       2  the command is used wrongly
       3  no ZooKeeper server answers
-      6  topics are missing: their znodes are malformed, or may not be read
+      6  topics, or brokers without replicas, are missing: their znodes are
+         malformed, or may not be read
       9  sizes of replicas are missing: a broker does not tell them
       0  none of these
     """
     from regent.connections.client_settings import channel_settings, zookeeper_settings
     from regent.status import snapshot as snapshots
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     taken = snapshots.take_snapshot(zookeeper_settings(settings), channel_settings(settings))
     if output is None:

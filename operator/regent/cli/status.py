@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from regent.cli.options import (
     config_option,
     given_options,
     json_option,
+    log_quietly,
     print_text,
     url_option,
     zookeeper_options,
@@ -47,7 +47,7 @@ def status(config_file: Path | None, url: str | None, as_json: bool, **options: 
     from regent.status.report import exit_status, read_status
     from regent.status.text import render_status
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     report = read_status(zookeeper_settings(settings), url=url or default_url(settings))
     print_text(json.dumps(report, indent=2) + "\n" if as_json else render_status(report))

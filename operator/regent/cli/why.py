@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import sys
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from regent.cli.options import (
     config_option,
     given_options,
     json_option,
+    log_quietly,
     print_text,
     url_option,
     zookeeper_options,
@@ -65,7 +65,7 @@ def why(
     from regent.status.endpoint import default_url
     from regent.status.why import exit_status, read_why, tell
 
-    logging.basicConfig(level=logging.ERROR)  # what went wrong is said once, at the end
+    log_quietly()
     settings = load_settings(given_options(options), file=config_file)
     report = read_why(
         zookeeper_settings(settings), target, partition, url=url or default_url(settings)

@@ -22,7 +22,7 @@ from regent.planning.snapshot import (
     SnapshotTopic,
 )
 
-_LARGEST_ID = 999_999_999
+_LARGEST_ID = 2**31 - 1
 _LARGEST_PARTITION = 2**31 - 1
 
 

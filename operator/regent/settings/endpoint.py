@@ -12,7 +12,7 @@ from pydantic_settings import NoDecode
 
 from regent.model.cluster import Address
 from regent.settings.hosts import host_of_others
-from regent.settings.lists import parts
+from regent.settings.lists import ListenerAddress, Principal, parts
 
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
 
@@ -46,7 +46,7 @@ class EndpointOptions(BaseModel):
     endpoint_advertised_port: int | None = Field(
         default=None, ge=1, le=65_535, description="The same for the port."
     )
-    endpoint_further_listeners: Annotated[tuple[str, ...], NoDecode] = Field(
+    endpoint_further_listeners: Annotated[tuple[ListenerAddress, ...], NoDecode] = Field(
         default=(),
         description="Further ports, each for one of the brokers' listeners, as "
         "`EXTERNAL://0.0.0.0:9093`, separated by commas; without a host on `endpoint_host`. Needed "
@@ -54,7 +54,7 @@ class EndpointOptions(BaseModel):
         "clients of each then see the controller at a port of theirs, and their requests are "
         "passed on to brokers by the same listener.",
     )
-    endpoint_advertised_listeners: Annotated[tuple[str, ...], NoDecode] = Field(
+    endpoint_advertised_listeners: Annotated[tuple[ListenerAddress, ...], NoDecode] = Field(
         default=(),
         description="Names or addresses, with ports, under which the users of one of the brokers' "
         "listeners reach the endpoint, if they are others than the advertised host and the port "
@@ -127,7 +127,7 @@ class EndpointOptions(BaseModel):
         "registered in ZooKeeper, everybody, or nobody. A broker behind NAT or a proxy comes from "
         "another address.",
     )
-    endpoint_super_users: Annotated[tuple[str, ...], NoDecode] = Field(
+    endpoint_super_users: Annotated[tuple[Principal, ...], NoDecode] = Field(
         default=(),
         description="Principals that may ask everything, separated by semicolons as in the "
         "brokers' `super.users`: those of the brokers, for instance "

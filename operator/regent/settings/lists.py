@@ -2,7 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import WithJsonSchema
+
+
+def _shaped(pattern: str) -> WithJsonSchema:
+    """The form of a text in the chart's schema: Helm refuses then what Regent would at its start.
+    The validators of the settings say in words what is wrong."""
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+
+
+ListenerAddress = Annotated[
+    str,
+    _shaped(r"[^\s:/]+://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]*):[0-9]{1,5}"),
+]
+Principal = Annotated[str, _shaped("[^:]+:.+")]
+TopicNameRuleText = Annotated[
+    str,
+    _shaped(r"\s*[-a-z0-9*]+\s*=\s*([a-zA-Z0-9._*-]|\{namespace\})+\s*"),
+]
 
 
 def parts(value: Any, separator: str) -> Any:

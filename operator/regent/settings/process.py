@@ -24,7 +24,7 @@ from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.topic_name_rules import TopicNameRules
 from regent.settings.endpoint import EndpointOptions, SaslMechanism
 from regent.settings.evictions import EvictionOptions
-from regent.settings.lists import parts
+from regent.settings.lists import TopicNameRuleText, parts
 from regent.settings.namespaces import namespace_name
 from regent.settings.replicas import ReplicaOptions
 from regent.settings.spark import SparkOptions
@@ -298,7 +298,7 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         description="With `cluster_name`: also serve custom resources without `clusterRef`. Only "
         "one of several Regents may.",
     )
-    topic_name_rules: Annotated[tuple[str, ...], NoDecode] = Field(
+    topic_name_rules: Annotated[tuple[TopicNameRuleText, ...], NoDecode] = Field(
         default=(),
         description="Which namespaces may declare which topics, as `NAMESPACES=TOPICS`: "
         "`team-a=team-a.*`, `*={namespace}.*`, `platform=*`. `*` stands for any characters, "

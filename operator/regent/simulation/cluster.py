@@ -4,11 +4,12 @@ and started, and time passes when it is told to."""
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
 from regent.controller.commands import Accepted, ControlledShutdown
+from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.planning.snapshot import Snapshot, SnapshotPartition
 from regent.simulation.broker import InMemoryBroker
@@ -41,6 +42,7 @@ class InMemoryCluster:
         snapshot: What there is. Brokers that are not alive in it are dead.
         min_isr: ``min.insync.replicas`` of each topic.
         session_timeout_ms: ``zookeeper.session.timeout.ms`` of the brokers.
+        joining: Ids of brokers that may be added later: the controller has another one.
         balances_leaders: ``auto.leader.rebalance.enable``.
 
     Attributes:
@@ -55,6 +57,7 @@ class InMemoryCluster:
         *,
         min_isr: Mapping[str, int],
         session_timeout_ms: int,
+        joining: Iterable[int] = (),
         balances_leaders: bool = True,
     ) -> None:
         self._session_timeout_ms = session_timeout_ms
@@ -80,7 +83,7 @@ class InMemoryCluster:
             self._zookeeper,
             self.clock,
             self.brokers,
-            config_of(balances_leaders=balances_leaders),
+            config_of(_free_id({*self.brokers, *joining}), balances_leaders=balances_leaders),
         )
         self._process.settle()
 
@@ -150,6 +153,10 @@ class InMemoryCluster:
     def _write(self, operations: Sequence[Operation]) -> None:
         results = self._admin.multi(operations)
         assert all(isinstance(result, Written) for result in results), results
+
+
+def _free_id(taken: Collection[int]) -> int:
+    return next(each for each in DRAWN_CONTROLLER_IDS if each not in taken)
 
 
 def _foundation() -> list[Operation]:

@@ -33,7 +33,6 @@ from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.simulation.zookeeper_effects import ZooKeeperEffect, ask_zookeeper
 from regent.zk_data.operations import WatchedEvent
 
-CONTROLLER_ID: Final = 1_000_000_000
 _PROTOCOL: Final = (3, 9)
 
 
@@ -224,15 +223,18 @@ class ControllerProcess:
         return answered
 
 
-def config_of(*, unclean: bool = False, balances_leaders: bool = True) -> ControllerConfig:
+def config_of(
+    controller_id: int, *, unclean: bool = False, balances_leaders: bool = True
+) -> ControllerConfig:
     """Settings of the simulated controller: the defaults, without checks that find nothing here.
 
     Args:
+        controller_id: One that no broker has.
         unclean: ``unclean.leader.election.enable`` by default.
         balances_leaders: ``auto.leader.rebalance.enable``.
     """
     return ControllerConfig(
-        controller_id=CONTROLLER_ID,
+        controller_id=controller_id,
         unclean_leader_election_enable=unclean,
         auto_leader_rebalance_enable=balances_leaders,
         watch_check_interval_s=None,

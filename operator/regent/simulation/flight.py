@@ -35,11 +35,13 @@ def fly(
 
     Raises ConfigurationError for a step that cannot be: such as the death of a dead broker.
     """
-    return _Flight(snapshot, Conditions() if conditions is None else conditions).fly(steps)
+    joining = [step.broker for step in steps if isinstance(step, AddBroker)]
+    conditions = Conditions() if conditions is None else conditions
+    return _Flight(snapshot, conditions, joining).fly(steps)
 
 
 class _Flight:
-    def __init__(self, snapshot: Snapshot, conditions: Conditions) -> None:
+    def __init__(self, snapshot: Snapshot, conditions: Conditions, joining: Sequence[int]) -> None:
         self._conditions = conditions
         self._catch_up = CatchUp(snapshot, conditions)
         min_isr = min_isr_of(snapshot, conditions)
@@ -48,6 +50,7 @@ class _Flight:
             snapshot,
             min_isr=min_isr,
             session_timeout_ms=round(conditions.session_timeout_s * _MS),
+            joining=joining,
             balances_leaders=conditions.balances_leaders,
         )
         self._ledger = self._cluster.ledger

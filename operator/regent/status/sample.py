@@ -45,7 +45,7 @@ class TakenSample:
 
     Attributes:
         remarks: What is not known, a sentence each.
-        problems: Topics and partitions that could not be read, each with the reason.
+        problems: Brokers, topics and partitions that could not be read, each with the reason.
     """
 
     sample: Sample
@@ -69,7 +69,8 @@ def take_sample(zookeeper: ZooKeeperSettings, brokers: ChannelSettings) -> Taken
 
     Raises:
         ConfigurationError: The chroot does not exist, or hardly anything below it may be read.
-        MalformedZNodeError: Brokers, topics or the cluster's id cannot be read.
+        MalformedZNodeError: Brokers, topics or the cluster's id cannot be read. A broker without
+            replicas is left out.
         ZooKeeperUnavailableError: No server answered.
     """
     return asyncio.run(_take(zookeeper, brokers))

@@ -47,7 +47,7 @@ class TakenSnapshot:
     """A snapshot, and what of the cluster is not in it.
 
     Attributes:
-        problems: Topics and partitions that could not be read, each with the reason.
+        problems: Brokers, topics and partitions that could not be read, each with the reason.
     """
 
     snapshot: Snapshot
@@ -86,16 +86,18 @@ class ReadView:
     Attributes:
         left_out: What is not in the view.
         unknown_leaders: Why partitions that are in the view have no leader there.
+        unreadable_brokers: Why brokers without replicas are not in the view.
     """
 
     view: ClusterView
     left_out: tuple[LeftOutPart, ...]
     unknown_leaders: tuple[str, ...]
+    unreadable_brokers: tuple[str, ...] = ()
 
     @property
     def problems(self) -> tuple[str, ...]:
         """All of it, a sentence each."""
-        return (*map(str, self.left_out), *self.unknown_leaders)
+        return (*self.unreadable_brokers, *map(str, self.left_out), *self.unknown_leaders)
 
 
 def take_snapshot(zookeeper: ZooKeeperSettings, brokers: ChannelSettings) -> TakenSnapshot:
@@ -103,8 +105,8 @@ def take_snapshot(zookeeper: ZooKeeperSettings, brokers: ChannelSettings) -> Tak
 
     Raises:
         ConfigurationError: The chroot does not exist, or hardly anything below it may be read.
-        MalformedZNodeError: Brokers or topics may not be listed, or a broker's registration cannot
-            be read: a plan would take such a broker for dead.
+        MalformedZNodeError: Brokers or topics may not be listed, or the registration of a broker
+            that has replicas cannot be read: a plan would take such a broker for dead.
         ZooKeeperUnavailableError: No server answered.
     """
     return asyncio.run(_take(zookeeper, brokers))
@@ -125,26 +127,44 @@ async def read_view(reader: ClusterReader) -> ReadView:
     """Brokers and topics as ZooKeeper has them.
 
     Raises:
-        MalformedZNodeError: Brokers or topics may not be listed, or a broker's registration cannot
-            be read.
+        MalformedZNodeError: Brokers or topics may not be listed, or the registration of a broker
+            that has replicas cannot be read.
     """
     left_out: list[LeftOutPart] = []
     unknown_leaders: list[str] = []
-    brokers = await _brokers(reader)
+    brokers, unreadable = await _brokers(reader)
     topics = await _topics(reader, left_out, unknown_leaders)
-    view = ClusterView(brokers=brokers, topics=topics)
-    return ReadView(view, tuple(left_out), tuple(unknown_leaders))
+    hosts = {b for topic in topics.values() for p in topic.partitions for b in p.replicas}
+    for broker_id, error in unreadable.items():
+        if broker_id in hosts:
+            raise error
+    return ReadView(
+        ClusterView(brokers=brokers, topics=topics),
+        tuple(left_out),
+        tuple(unknown_leaders),
+        tuple(
+            f"broker {broker_id} is left out: {error}" for broker_id, error in unreadable.items()
+        ),
+    )
 
 
-async def _brokers(reader: ClusterReader) -> dict[int, Broker]:
+async def _brokers(
+    reader: ClusterReader,
+) -> tuple[dict[int, Broker], dict[int, MalformedZNodeError]]:
+    """Registered brokers, and why others cannot be read."""
     children = await reader.children(paths.BROKER_IDS) or ()
     ids = sorted(i for child in children if (i := paths.broker_id_of(child)) is not None)
     nodes = await reader.get_data([paths.broker_id(i) for i in ids])
-    return {
-        broker_id: decode_broker(broker_id, node)
-        for broker_id, node in zip(ids, nodes, strict=True)
-        if node is not None and not is_controller_registration(node)
-    }
+    found: dict[int, Broker] = {}
+    unreadable: dict[int, MalformedZNodeError] = {}
+    for broker_id, node in zip(ids, nodes, strict=True):
+        if node is None or is_controller_registration(node):
+            continue
+        try:
+            found[broker_id] = decode_broker(broker_id, node)
+        except MalformedZNodeError as error:
+            unreadable[broker_id] = error
+    return found, unreadable
 
 
 async def _topics(

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -14,6 +18,7 @@ from click.testing import CliRunner
 
 from regent.cli import main
 from regent.settings import Settings
+from regent.status import reader
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -138,6 +143,14 @@ def test_crds_writes_files(runner: CliRunner, tmp_path: Path) -> None:
     assert written == {path.name for path in (ROOT / "crds").glob("*.yaml")}
 
 
+def test_a_directory_that_cannot_be_written_is_named(runner: CliRunner, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    folder = tmp_path / "file" / "crds"
+    result = runner.invoke(main, ["crds", "--directory", str(folder)])
+    assert result.exit_code == 1
+    assert result.output.startswith(f"Error: {folder} cannot be written: Not a directory")
+
+
 @pytest.mark.parametrize("command", ["settings", "crds"])
 def test_a_command_whose_output_nobody_reads_ends_quietly_by_sigpipe(command: str) -> None:
     reader, writer = os.pipe()
@@ -175,3 +188,31 @@ def test_a_full_disk_is_named_and_no_traceback_follows(command: str) -> None:
 def test_settings_prints_the_documentation(runner: CliRunner) -> None:
     output = runner.invoke(main, ["settings"]).output
     assert output == (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+
+
+def test_a_server_that_is_no_zookeeper_is_named_without_a_traceback(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(reader, "CONNECT_TIMEOUT_S", 1.0)
+    kazoo = logging.getLogger("regent.zookeeper.kazoo")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        threading.Thread(target=_talk_nonsense, args=(server,), daemon=True).start()
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        try:
+            result = runner.invoke(main, ["status", "--zookeeper", address])
+        finally:
+            kazoo.setLevel(logging.NOTSET)
+            server.shutdown(socket.SHUT_RDWR)  # wakes the thread
+    assert result.exit_code == 3
+    assert address in result.output
+    assert [record for record in caplog.records if record.exc_info] == []
+
+
+def _talk_nonsense(server: socket.socket) -> None:
+    """What clients of ZooKeeper take for an answer that ends too early."""
+    with contextlib.suppress(OSError):  # closed by the test
+        while True:
+            client, _ = server.accept()
+            with client:
+                client.recv(100)
+                client.sendall(b"\xff" * 100)

@@ -96,6 +96,7 @@ def test_a_partition_that_cannot_be(changed: dict[str, Any], message: str) -> No
         ({"brokers": []}, "file names no brokers"),
         ({"brokers": [{"id": 1}, {"id": 1}]}, "file: broker 1 is listed twice"),
         ({"brokers": [{"id": -1}]}, "file: broker -1: ids are from 0"),
+        ({"brokers": [{"id": 2**31}]}, "file: broker 2147483648: ids are from 0 to 2147483647"),
         ({"partitions": [partition(), partition()]}, "file: t-0: is listed twice"),
         ({"topics": {"t": {"minIsr": 0}}}, "file: topic t: minIsr 0 is below 1"),
         ({"partitions": 5}, "file is no snapshot: .* regent snapshot -o"),

@@ -51,6 +51,14 @@ def test_a_death_is_noticed_when_the_session_ends_and_elections_take_their_time(
     assert report.outages == ()
 
 
+def test_brokers_have_any_id_that_kafka_takes_and_the_controller_another_one() -> None:
+    ids = (1_000_000_000, 1_000_000_002, 2**31 - 1)
+    steps: list[Step] = [AddBroker(1_000_000_001, "d"), Restart((1_000_000_001, 2**31 - 1))]
+    report = fly(snapshot(dict(zip(ids, "abc", strict=True)), [ids]), [*steps, Kill((ids[0],))])
+    assert report.status is FlightStatus.SAFE
+    assert report.moments[-1].leaders == {1_000_000_001: 0, 1_000_000_002: 1, 2**31 - 1: 0}
+
+
 def test_the_only_replica_takes_its_partition_along_until_it_is_back() -> None:
     steps: list[Step] = [Kill((2,)), Wait(100), Start((2,))]
     report = fly(snapshot(RACKS, [(1,), (2,), (3,)]), steps, Conditions(session_timeout_s=10))

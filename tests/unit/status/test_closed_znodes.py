@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.model.errors import ConfigurationError, UnexpectedZooKeeperError
+from regent.model.errors import ConfigurationError, MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.status.cluster import read_cluster
@@ -208,6 +208,23 @@ async def test_a_sample_names_what_could_not_be_read() -> None:
     assert read.problems[0].startswith("topic broken is left out: ")
     assert read.problems[1].startswith("partition half-1 is left out: ")
     assert [part.partition for part in read.view.topics["half"].partitions] == [0]
+
+
+@pytest.mark.parametrize("closed", [[], [paths.broker_id(7)]])
+async def test_a_broker_that_cannot_be_read_is_left_out_if_it_has_no_replica(
+    closed: list[str],
+) -> None:
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("t", {0: (1, 2)})
+    world.put(paths.broker_id(7), b"no JSON")
+    read = await read_view(ClusterReader(ClosedReads(world.zookeeper, closed), ""))
+    assert sorted(read.view.brokers) == [1, 2]
+    assert len(read.problems) == 1
+    assert read.problems[0].startswith("broker 7 is left out: /brokers/ids/7: ")
+    world.create_topic("u", {0: (7, 2)})
+    with pytest.raises(MalformedZNodeError, match="/brokers/ids/7"):
+        await read_view(ClusterReader(ClosedReads(world.zookeeper, closed), ""))
 
 
 async def test_partitions_whose_state_may_not_be_read_are_not_said_to_be_in_sync() -> None:
