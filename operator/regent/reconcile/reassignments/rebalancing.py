@@ -368,7 +368,9 @@ def _status(
             UnmetGoal(goal=goal.name, reason=shorten(goal.reason, limit=512))
             for goal in result.missed[:MAX_UNMET_GOALS]
         ),
-        remarks=_remarks((*_held_remarks(request), *result.notes, *outcome.remarks)),
+        remarks=_remarks(
+            (*result.warnings, *_held_remarks(request), *result.notes, *outcome.remarks)
+        ),
     )
 
 

@@ -327,6 +327,15 @@ def test_a_status_says_which_loads_its_plan_was_made_from() -> None:
     assert plan.status.rebalance.remarks == ("loads are of 6 moments", "no size")
 
 
+def test_what_will_go_wrong_is_said_before_all_else() -> None:
+    subject = rebalance(approval=MANUAL)
+    changes = dataclasses.replace(CHANGES, notes=("loads are old",), warnings=("no room",))
+    plan = reconciled(subject, planned=outcome(subject, changes, remarks=("no size",)))
+    assert plan.status is not None
+    assert plan.status.rebalance is not None
+    assert plan.status.rebalance.remarks == ("no room", "loads are old", "no size")
+
+
 def test_what_was_planned_for_other_brokers_is_not_used() -> None:
     subject = rebalance()
     refused = outcome(subject, InfeasibleGoals(("too few racks",)))
