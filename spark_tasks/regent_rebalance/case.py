@@ -26,6 +26,7 @@ class Case(NamedTuple):
         factor: Replicas that each row is to have.
         rack_limit: Replicas of each row that one rack may have.
         keep_crowds: Whether a rack may keep more of a row than that: as many as at the start.
+        least_racks: Over how many racks each row stays spread; 0: as far as the limits go.
         topic: Topic of each row.
         replica_loads, leader_loads: Row and quantity.
         cost: What a new replica of each row costs.
@@ -47,6 +48,7 @@ class Case(NamedTuple):
     factor: Ints
     rack_limit: Ints
     keep_crowds: bool
+    least_racks: Ints
     topic: Ints
     replica_loads: Floats
     leader_loads: Floats

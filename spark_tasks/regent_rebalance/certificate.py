@@ -55,7 +55,9 @@ def _cheapest(problem: Problem, prices: Ints, limits: Ints, partitions: Ints) ->
     racks = np.empty(costs.shape, dtype=np.int64)
     racks[:, :width] = problem.rack[present]
     racks[:, width:] = np.arange(problem.racks)
-    return _greedy(costs, racks, allowed.copy(), factor, width)
+    now = (kept > 0).sum(axis=1)
+    beyond = np.where(kept.sum(axis=1) <= factor, factor - now, factor)
+    return _greedy(costs, racks, allowed.copy(), factor, beyond, width)
 
 
 def _one_in_a_rack(
@@ -80,12 +82,14 @@ def _new_in_rack(problem: Problem, prices: Ints) -> Ints:
     return cheapest
 
 
-def _greedy(costs: Ints, racks: Ints, room: Ints, wanted: Ints, width: int) -> int:
-    """What the cheapest replicas cost. It is exact: the sets of brokers within rack limits are the
-    independent sets of a matroid."""
+def _greedy(costs: Ints, racks: Ints, room: Ints, wanted: Ints, beyond: Ints, width: int) -> int:
+    """What the cheapest replicas cost. It is exact: the sets of brokers within rack limits, of
+    which so many at most are not the first in their rack, are the independent sets of a matroid.
+    """
     order = np.argsort(costs, axis=1, kind="stable")
     rows = np.arange(len(costs))
     left, total = wanted.copy(), np.zeros(len(costs), dtype=np.int64)
+    beyond, is_empty = beyond.copy(), np.ones(room.shape, dtype=np.bool_)
     for column in order.T:
         if not left.any():
             break
@@ -93,8 +97,12 @@ def _greedy(costs: Ints, racks: Ints, room: Ints, wanted: Ints, width: int) -> i
         # A present replica is one; new ones in a rack are as many as there is room for.
         units = np.where(column < width, 1, wanted)
         units = np.minimum(np.minimum(units, left), room[rows, rack])
+        first = is_empty[rows, rack].astype(np.int64)
+        units = np.minimum(units, first + beyond)
         cost = costs[rows, column]
         units[cost >= _FAR] = 0
+        beyond -= np.maximum(0, units - first)
+        is_empty[rows, rack] &= units == 0
         total += units * cost
         left -= units
         room[rows, rack] -= units

@@ -5,7 +5,8 @@ A partition is *plain* if what must happen to it splits into independent parts:
 - from a rack that holds too many of its replicas a known number leave, whichever they are;
 - replicas on dead or drained brokers leave;
 - a known number of replicas arrive, in racks with room;
-- and a partition with nothing of that kind may move one replica, chosen beforehand.
+- and a partition with nothing of that kind may move one replica, chosen beforehand; where it is to
+  stay spread over as many racks, the only one in a rack stays there, or goes to one without any.
 
 Only which of the partitions of a class moves is open then, and that is chosen afterwards. So a
 network of classes is realised exactly; it is a restriction of the full one, not a relaxation.
@@ -88,7 +89,10 @@ def classes_of(problem: Problem, own: Bools, optional: Ints) -> Classes:
     takers = np.bincount(problem.rack[problem.takes], minlength=problem.racks) > 0
     rooms = np.maximum(0, allowed - kept)
     moving = np.flatnonzero(free)
-    rooms[moving, problem.rack[problem.replicas[optional[moving]]]] += 1
+    own_rack = problem.rack[problem.replicas[optional[moving]]]
+    alone = (kept[moving, own_rack] == 1) & (problem.least_racks(kept)[moving] > 0)
+    rooms[moving[alone]] *= kept[moving[alone]] == 0
+    rooms[moving, own_rack] += 1
     most = np.maximum(arrivals, 1).astype(np.int16)
     rooms = np.minimum(rooms, most[:, None]) * takers
     used = np.flatnonzero(plain & (free | (arrivals > 0)))

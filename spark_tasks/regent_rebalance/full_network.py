@@ -5,6 +5,9 @@ the rack may have; (p, k) -> a broker of k that holds a replica of p, cost 0; an
 (p, k) -> hub of k, cost 1. Where a rack may have several, new ones go to each broker by an arc of
 its own instead: a hub that has forgotten whose units it carries could give a partition one broker
 twice. Racks without a replica and with room for one need no (p, k).
+
+Where p is to stay spread over r racks, each gets one replica from p itself, and further ones by way
+of a node that p gives as many as there are beyond r.
 """
 
 from __future__ import annotations
@@ -54,7 +57,15 @@ def add_own_nodes(backbone: Backbone, problem: Problem, partitions: Ints) -> Own
     # (p, k), where the rack holds a replica or has room for several
     row, rack = np.nonzero((kept_counts > 0) | ((allowed > 1) & (takers > 0)))
     pair = network.add_nodes(len(row))
-    network.add_arcs(node[row], pair, ints(allowed[row, rack]), 0)
+    most, least_racks = ints(allowed[row, rack]), problem.least_racks(kept_in_rack)[partitions]
+    is_spread = least_racks > 0
+    network.add_arcs(node[row], pair, np.where(is_spread[row], 1, most), 0)
+    further = network.add_nodes(int(is_spread.sum()))
+    beyond = problem.factor[partitions] - least_racks
+    network.add_arcs(node[is_spread], further, beyond[is_spread], 0)
+    several = np.flatnonzero(is_spread[row] & (most > 1))
+    through = (np.cumsum(is_spread) - 1)[row[several]]
+    network.add_arcs(further[through], pair[several], most[several] - 1, 0)
     pair_of = np.full(kept_counts.shape, -1, dtype=np.int64)
     pair_of[row, rack] = pair
 

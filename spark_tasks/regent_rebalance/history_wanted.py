@@ -54,8 +54,15 @@ def check_age(wanted: Wanted, *, newest: int, now: int) -> None:
         newest: The moment of its newest intact sample.
 
     Raises:
-        HistoryError: It is older than it may be.
+        HistoryError: It is older than it may be, or as much ahead of the clock: a history that has
+            ended would pass for a new one until then.
     """
+    if wanted.max_age is not None and newest - now > wanted.max_age:
+        raise HistoryError(
+            f"the newest sample in {wanted.workspace} is of "
+            f"{time_of(newest).isoformat(timespec='seconds')}, which is still to come: set the "
+            "clock of this machine, or move samples away that were taken while another was wrong"
+        )
     if wanted.max_age is None or now - newest <= wanted.max_age:
         return
     raise HistoryError(

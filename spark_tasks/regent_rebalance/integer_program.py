@@ -158,6 +158,7 @@ class _Model:
             self._replica[row, broker], self._leads[row, broker] = replica, leads
         model.add(sum(self._replica[row, b] for b in usable) == int(case.factor[row]))
         model.add_exactly_one(self._leads[row, b] for b in usable)
+        used = []
         for rack in range(case.racks):
             inside = [b for b in usable if case.rack[b] == rack]
             most = int(case.rack_limit[row])
@@ -165,6 +166,11 @@ class _Model:
                 most = max(most, int(self._home[row, inside].sum()))
             if len(inside) > most:
                 model.add(sum(self._replica[row, b] for b in inside) <= most)
+            if case.least_racks[row] > 0 and inside:
+                used.append(model.new_bool_var(""))
+                model.add_bool_or(self._replica[row, b] for b in inside).only_enforce_if(used[-1])
+        if used:
+            model.add(sum(used) >= int(case.least_racks[row]))
 
     def _limit_brokers(self) -> None:
         case, kinds = self._case, self._case.replica_loads.shape[1]

@@ -146,7 +146,8 @@ def has_room(case: Case, state: State, row: int, slot: int, broker: int) -> bool
     limit = case.rack_limit[row]
     if case.keep_crowds:
         limit = max(limit, kept_in_rack(case, row, case.rack[broker]))
-    return is_free(state.replicas, case.rack, case.keeps, row, slot, broker, limit)
+    free = is_free(state.replicas, case.rack, case.keeps, row, slot, broker, limit)
+    return free and stays_spread(case, state, row, slot, broker)
 
 
 @inlined
@@ -163,6 +164,30 @@ def is_free(
             return False
         used += int(rack[held] == mine and keeps[held])
     return used < limit
+
+
+@inlined
+def stays_spread(case: Case, state: State, row: int, slot: int, broker: int) -> bool:
+    """Whether a row has its least racks still once a broker has the replica of a slot."""
+    least: int = case.least_racks[row]
+    return least == 0 or racks_with(case, state, row, slot, broker) >= least
+
+
+@compiled
+def racks_with(case: Case, state: State, row: int, slot: int, broker: int) -> int:
+    """How many racks a row has once a broker has the replica of a slot."""
+    racks = 1
+    for s in range(state.replicas.shape[1]):
+        held = state.replicas[row, s]
+        if s == slot or held < 0 or not case.keeps[held]:
+            continue
+        is_first = case.rack[held] != case.rack[broker]
+        for other in range(s):
+            before = state.replicas[row, other]
+            if other != slot and before >= 0 and case.keeps[before]:
+                is_first = is_first and case.rack[before] != case.rack[held]
+        racks += int(is_first)
+    return racks
 
 
 @compiled
@@ -251,6 +276,7 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
     if state.leader[row] != slot:
         leading = 0
     source = replicas[row, slot]
+    spread = case.least_racks[row] > 0
     saved = dual_price(case, row, source, prices) if most_reduced < np.inf else 0.0
     write_reach(state.first, replica_loads, leader_loads, row, kinds, leading, reached)
     lacked = topic_weight if by_topic and state.topic_short[topic] > 0 else 0.0
@@ -281,6 +307,8 @@ def best_target(  # noqa: C901 - most of the time is spent in this loop
             continue
         room = max(limit, kept_in_rack(case, row, rack[broker])) if crowds else limit
         if not is_free(replicas, rack, keeps, row, slot, broker, room):
+            continue
+        if spread and not stays_spread(case, state, row, slot, broker):
             continue
         for k in range(kinds):
             after = load[broker, k] + replica_loads[row, k]

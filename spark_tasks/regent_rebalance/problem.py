@@ -88,6 +88,22 @@ class Problem:
         limits = np.broadcast_to(self.rack_limits()[:, None].astype(np.int16), kept.shape)
         return limits if self.repairs_racks else np.maximum(limits, kept)
 
+    def least_racks(self, kept: Counts) -> Ints:
+        """For each partition, over how many racks its replicas are spread at least: as many as they
+        are on brokers that may keep them. 0 where no limit of racks lets it be fewer, and where
+        there are to be fewer replicas.
+
+        Where there are more replicas than racks, the limits alone leave a rack without any: four
+        replicas of which each of three racks may have two are within them in two racks.
+        """
+        least, rows = np.zeros(self.partitions, np.int64), np.flatnonzero(self.rack_limits() > 1)
+        here, factor = kept[rows], self.factor[rows]
+        room = -np.sort(-self.allowed_in_rack(kept)[rows], axis=1)
+        fewest = 1 + (np.cumsum(room, axis=1, dtype=np.int64) < factor[:, None]).sum(axis=1)
+        now = (here > 0).sum(axis=1)
+        least[rows] = np.where((fewest < now) & (here.sum(axis=1) <= factor), now, 0)
+        return least
+
 
 def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
     """Raises InvalidInputError for goals that do not fit the snapshot, InfeasibleGoalsError for

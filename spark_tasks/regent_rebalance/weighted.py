@@ -261,6 +261,7 @@ def case_of(
         factor=problem.factor,
         rack_limit=ints(problem.rack_limits()),
         keep_crowds=not problem.repairs_racks,
+        least_racks=problem.least_racks(problem.kept_in_rack()),
         topic=ints(snapshot.topic[rows]),
         replica_loads=_stack(amounts[:borne], len(rows)),
         leader_loads=_stack(amounts[borne:], len(rows)),

@@ -133,8 +133,12 @@ class PlannerProcess:
 
     def _bound(self, pid: int) -> None:
         """Limits that hold also if nobody is left to end it: those that Regent has itself, if they
-        are tighter, which only root may widen."""
-        seconds = int(self.timeout_s) + 1
+        are tighter, which only root may widen.
+
+        Processor time adds up over threads, which the planner has some of and the Spark that reads
+        a history as many as there are processors: the limit is what they can take until the time
+        is over, so that none is killed before."""
+        seconds = (int(self.timeout_s) + 1) * (os.cpu_count() or 1)
         try:
             Path(f"/proc/{pid}/oom_score_adj").write_text(_KILLED_FIRST)
             niceness = os.getpriority(os.PRIO_PROCESS, pid)

@@ -3,8 +3,8 @@ is kept until the resource has no use for it any more.
 
 Child processes plan one at a time, jobs on Spark side by side (``planning_turns.py``). A resource
 that does not want its plan any more, because it was deleted for instance, has its planner ended. At
-the end of this process a child process ends, too; a job on Spark goes on, and whoever is next finds
-it.
+the end of this process a child process ends, too, and so it does once this one is not the
+controller any more; a job on Spark goes on, and whoever is next finds it.
 """
 
 from __future__ import annotations
@@ -165,11 +165,21 @@ class RebalancePlanning:
             del self._wanted[key]  # what comes next for the object waits behind all others
         if known.making is not None:
             known.making.cancel()
-        if known.may_have_job and (order is None or order.spark is None):
-            # With another order on Spark, what is left of this one makes room for that.
+        if known.may_have_job and self._is_unwanted(order):
             owner = PlanOwner(key.namespace, key.name, known.uid)
             self._given_up.setdefault(key, []).append(owner)
             self._changed.set()
+
+    def _is_unwanted(self, order: PlanningOrder | None) -> bool:
+        """Whether a job on Spark that may be left is of no use, given the present order.
+
+        With another order on Spark, what is left of the former one makes room for that. Who is not
+        the controller, or does not know the cluster yet, cannot tell: whoever is goes on with it.
+        """
+        if order is not None:
+            return order.spark is None
+        view = self._view()
+        return view.may_act and view.is_complete
 
     def outcome_for(self, key: ObjectKey, uid: str) -> PlanningOutcome | None:
         """What has come of what an object wants; None: nothing yet."""

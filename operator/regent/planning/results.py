@@ -69,6 +69,7 @@ class PlannedChanges:
         lower_bound: No plan that comes as close to the goals copies fewer replicas.
         missed: Soft goals that it does not meet.
         notes: What the planner says of the loads that it was made from.
+        warnings: What it says will go wrong: disks and log directories without room.
     """
 
     changes: tuple[PlannedChange, ...]
@@ -77,6 +78,7 @@ class PlannedChanges:
     lower_bound: int = 0
     missed: tuple[MissedGoal, ...] = ()
     notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,8 +147,16 @@ class _Bounds(msgspec.Struct):
     dual: _Count
 
 
+_Notes = Annotated[tuple[str, ...], msgspec.Meta(max_length=_NOTES_MAX)]
+
+
+class _Schedule(msgspec.Struct, frozen=True):
+    notes: _Notes = ()
+
+
 class _Details(msgspec.Struct):
-    notes: Annotated[tuple[str, ...], msgspec.Meta(max_length=_NOTES_MAX)] = ()
+    notes: _Notes = ()
+    schedule: _Schedule = _Schedule()
 
 
 class _Summary(msgspec.Struct, rename="camel"):
@@ -210,6 +220,7 @@ def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
     except (msgspec.DecodeError, RecursionError) as error:
         return PlannerFailed(f"its plan cannot be read: {error}")
     summary, bounds = document.plan, document.plan.bounds
+    details = summary.details or _Details()
     found = _hash_of(document.partitions)
     if found != summary.hash:
         return PlannerFailed(
@@ -224,7 +235,8 @@ def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
         leader_changes=summary.leader_changes,
         lower_bound=max(bounds.mandatory, bounds.fractional, bounds.dual),
         missed=tuple(MissedGoal(goal.name, goal.reason) for goal in summary.goals if not goal.met),
-        notes=() if summary.details is None else summary.details.notes,
+        notes=details.notes,
+        warnings=details.schedule.notes,
     )
 
 

@@ -164,7 +164,7 @@ def _broker_remarks(
     if silent:
         yield (
             f"the capacity of the disks of brokers {silent} is not known (Kafka tells it from 3.3 "
-            "on): no plan checks whether there is room"
+            "on, of file systems that have one): no plan checks whether there is room"
         )
 
 

@@ -23,6 +23,9 @@ _FLEXIBLE_SINCE: Final = 2
 _ERROR_SINCE: Final = 3
 _CAPACITY_SINCE: Final = 4
 
+_CAPACITY_MAX: Final = 2**53
+"""Nine petabytes: up to here a capacity is taken for one, and planners calculate with it."""
+
 _ALL_TOPICS: Final = pack_int32(-1)
 _ALL_TOPICS_FLEXIBLE: Final = uvarint(0) + uvarint(0)
 """No array, and no tagged fields."""
@@ -87,12 +90,14 @@ def decode_response(body: bytes, *, version: int) -> LogDirs | str:
         reader.tags()
     if code or not directories:
         return error_name(code or CLUSTER_AUTHORIZATION_FAILED)
-    if not (is_known and online):
+    total = sum(each.bytes for each in online)
+    # those that have no end say exabytes (elastic ones of clouds), or the largest number there is
+    if not (is_known and online) or total > _CAPACITY_MAX:
         return LogDirs(sizes, tuple(sorted(offline)))
     return LogDirs(
         sizes,
         tuple(sorted(offline)),
-        sum(each.bytes for each in online),
+        total,
         tuple(sorted(online, key=lambda each: each.path)) if len(online) > 1 else (),
     )
 

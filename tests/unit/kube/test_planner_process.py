@@ -90,6 +90,16 @@ async def test_it_gets_nothing_of_the_settings_of_regent(
     assert "REGENT" not in result.problem
 
 
+async def test_its_threads_may_take_all_processors_until_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spy = "import resource, sys\nsys.exit(f'Error: {resource.getrlimit(resource.RLIMIT_CPU)}')\n"
+    put_first(monkeypatch, tmp_path / "ortools.py", spy)
+    monkeypatch.setattr(os, "cpu_count", lambda: 8)
+    result = await PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals()))
+    assert result == InvalidGoals("(968, 968)"), "8 times 120 seconds, and one more each"
+
+
 async def test_a_history_at_a_url_is_for_spark(planners: Callable[[], set[str]]) -> None:
     history = PlannerHistory(
         place="s3a://bucket/regent", window_s=60, percentile=95, max_age_s=60, cluster=None

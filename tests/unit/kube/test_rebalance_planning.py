@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
 import pytest
 
+from regent.controller.view import ClusterView
 from regent.kube.errors import KubeUnavailableError
 from regent.kube.object_cache import ObjectKey
 from regent.kube.plan_runner import PlanTask
@@ -41,6 +42,7 @@ ON_SPARK = PlanningOrder(
 )
 ALL_TOPICS = TopicNameRules()
 BESIDE = PlanningOrder(goals=PlannerGoals(), brokers=((1, None),))
+SEEN = view(orders((1, 2), (1, 2)))
 
 
 class Runner:
@@ -112,12 +114,13 @@ async def planning(
     rules: TopicNameRules = ALL_TOPICS,
     *,
     history: str | None = None,
+    seen: Callable[[], ClusterView] = lambda: SEEN,
 ) -> AsyncIterator[RebalancePlanning]:
     made = RebalancePlanning(
         PlanningTools(ask_log_dirs=log_dirs, runner=beside, history=history),
         jobs=jobs,
         concurrent_jobs=2,
-        view=lambda: view(orders((1, 2), (1, 2))),
+        view=seen,
         rules=rules,
         on_news=lambda _: None,
     )
@@ -345,6 +348,29 @@ async def test_at_the_end_of_the_process_a_job_goes_on() -> None:
     async with planning(Runner(), jobs) as made:
         made.keep(KEY, "u1", ON_SPARK)
         await until_asked(jobs)
+    assert jobs.given_up == []
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [view(active=False), view(complete=False)],
+    ids=["another is the controller", "it has just become the controller again"],
+)
+async def test_who_is_not_the_controller_any_more_leaves_a_job_to_whoever_is(
+    lost: ClusterView,
+) -> None:
+    beside, jobs = Runner(), Runner()
+    seen = SEEN
+    async with planning(beside, jobs, seen=lambda: seen) as made:
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs)
+        seen = lost
+        made.keep(KEY, "u1", None)
+        await settled()
+        assert jobs.given_up == []
+        jobs.left, seen = {OWNER}, SEEN
+        made.keep(KEY, "u1", ON_SPARK)
+        await until_asked(jobs, 2)  # with the job that is there
     assert jobs.given_up == []
 
 

@@ -145,7 +145,9 @@ def legal_sets(problem: Problem, partition: int) -> Iterator[tuple[int, tuple[in
     allowed = np.full(problem.racks, limit) if problem.repairs_racks else np.maximum(limit, kept)
     for chosen in itertools.combinations(usable, factor):
         used = np.bincount(problem.rack[list(chosen)], minlength=problem.racks)
-        if (used <= allowed).all():
+        # Brokers that stay keep as many racks as they have, unless there are to be fewer replicas.
+        keeps_racks = kept.sum() > factor or (used > 0).sum() >= (kept > 0).sum()
+        if (used <= allowed).all() and keeps_racks:
             yield len(set(chosen) - old), chosen
 
 

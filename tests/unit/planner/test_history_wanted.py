@@ -41,6 +41,13 @@ def test_one_that_has_ended_is_not_and_its_end_is_said(age: int, said: str) -> N
     )
 
 
+def test_one_that_is_still_to_come_is_not_used_but_clocks_may_differ_somewhat() -> None:
+    check_age(wanted(HOUR), newest=NOON + HOUR, now=NOON)
+    with pytest.raises(HistoryError) as caught:
+        check_age(wanted(HOUR), newest=NOON + HOUR + 1, now=NOON)
+    assert "is of 2026-11-22T13:00:00+00:00, which is still to come" in str(caught.value)
+
+
 def test_any_age_is_used_unless_one_is_asked_for() -> None:
     check_age(wanted(None), newest=NOON, now=NOON + 10_000 * HOUR)
 

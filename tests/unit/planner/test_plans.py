@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from regent_rebalance.errors import InfeasibleGoalsError, InvalidInputError
 from regent_rebalance.goals import (
+    DISK_DISTRIBUTION,
     LEADER_DISTRIBUTION,
     RACK,
     REPLICA_CAPACITY,
@@ -76,6 +77,8 @@ def test_no_plan_breaks_what_is_hard(data: st.DataObject) -> None:
         kept = np.bincount([racks[b] for b in old if b in living], minlength=len(in_rack))
         limit = next(n for n in range(1, 9) if np.minimum(in_rack, n).sum() >= len(new))
         used = np.bincount([racks[b] for b in new], minlength=len(in_rack))
+        if kept.sum() <= len(new):
+            assert (used > 0).sum() >= (kept > 0).sum(), "no rack is lost"
         assert (used <= (limit if goals.has(RACK) else np.maximum(limit, kept))).all()
     if goals.has(REPLICA_CAPACITY) and goals.max_replicas is not None:
         counts = np.bincount([b for replicas in after for b in replicas])
@@ -143,6 +146,26 @@ def test_fewer_racks_than_replicas_share_them_evenly() -> None:
     plan = make_plan(snapshot, Goals(names=(RACK,)))
     assert plan.summary.moves == 1
     assert sum(b >= 4 for b in plan.changes.lists()[1][0]) == 2
+
+
+@pytest.mark.parametrize("partitions", [80, 160], ids=["integer program", "search"])
+@pytest.mark.parametrize("last", [REPLICA_DISTRIBUTION, DISK_DISTRIBUTION])
+def test_no_rack_is_lost_where_there_are_more_replicas_than_racks(
+    last: str, partitions: int
+) -> None:
+    """Two of four in each of two racks is what limits of racks allow, too."""
+    names: list[str | None] = [*"aaabbbcccc", "a"]  # the last one is new
+    of_racks = [(1 + p % 3, 4 + p // 3 % 3, 7 + p // 9 % 4) for p in range(partitions)]
+    replicas = [
+        [*three, next(b for b in (*range(1 + p % 10, 11), *range(1, 11)) if b not in three)]
+        for p, three in enumerate(of_racks)
+    ]
+    snapshot = cluster(names, replicas, sizes=[10 + p % 7 for p in range(partitions)])
+    plan = make_plan(snapshot, Goals(names=(RACK, last)))
+    assert plan.summary.moves > partitions / 4
+    assert all(goal.met for goal in plan.summary.goals)
+    for after in lists(executed(snapshot, plan)):
+        assert {names[broker - 1] for broker in after} == {"a", "b", "c"}
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from regent.model.log_dirs import LogDirectory
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import (
     HistoryUnusable,
@@ -205,3 +206,24 @@ def test_what_a_plan_says_of_its_loads_is_read(tmp_path: Path) -> None:
     plain = planned(tmp_path, PlannerGoals())
     assert isinstance(plain, PlannedChanges)
     assert (plain.notes, plain.changes) == ((), noted.changes)
+
+
+def test_disks_and_directories_that_a_plan_has_no_room_on_are_read(tmp_path: Path) -> None:
+    directories = tuple(LogDirectory(path, 50, 45, 9) for path in ("/a", "/b"))
+    full = Snapshot(
+        (
+            SnapshotBroker(1, "a", alive=True, disk_bytes=100),
+            SnapshotBroker(2, "b", alive=True, disk_bytes=100, log_dirs=directories),
+            SnapshotBroker(3, "a", alive=True, disk_bytes=5),
+        ),
+        tuple(SnapshotPartition("orders", p, (1,), 1, (10,)) for p in range(4)),
+    )
+    file = tmp_path / "snapshot.json"
+    file.write_bytes(full.encode())
+    run = CliRunner().invoke(plan, ["make", str(file), "--json"])
+    result = read_answer(run.exit_code, run.stdout_bytes)
+    assert isinstance(result, PlannedChanges)
+    disks, log_directories = result.warnings
+    assert "broker 3 lacks 5 bytes" in disks
+    assert log_directories.startswith("log directories without room: /a of broker 2")
+    assert result.notes == ()

@@ -143,8 +143,8 @@ def test_a_refusal_is_named(body: bytes, version: int) -> None:
     assert decode_response(body, version=version) == "CLUSTER_AUTHORIZATION_FAILED"
 
 
-@pytest.mark.parametrize("total", [-1, 0])
-def test_a_capacity_that_the_broker_does_not_know_is_not_known(total: int) -> None:
+@pytest.mark.parametrize("total", [-1, 0, 2**53, 2**63 - 2**30, 2**63 - 1])
+def test_a_capacity_that_is_not_told_or_has_no_end_is_not_known(total: int) -> None:
     body = answer(
         response_v4,
         directory(response_v4, "/a", total_bytes=i64(total), usable_bytes=i64(total)),

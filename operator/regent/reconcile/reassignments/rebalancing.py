@@ -40,7 +40,7 @@ from regent.resources.partition_reassignment_status import (
     RebalanceStatus,
     UnmetGoal,
 )
-from regent.resources.rebalance import Rebalance
+from regent.resources.rebalance import Goal, Rebalance
 
 FIELD: Final = "spec.rebalance"
 
@@ -51,6 +51,8 @@ each further attempt."""
 _LONGEST_PAUSE_S: Final = 600.0
 """Also before goals that could not be met, or did not fit, are tried again: the cluster may have
 changed in a way that nobody has noticed."""
+
+_DISK_GOALS: Final = frozenset({Goal.DISK_CAPACITY.value, Goal.DISK_USAGE_DISTRIBUTION.value})
 
 _NAMED: Final = 5
 
@@ -103,7 +105,8 @@ def _being_planned(request: ReassignmentRequest, spec: Rebalance) -> Rebalancing
         return _planned(request, outcome, outcome.result)
     pause_s = _pause_s(outcome)
     is_over = outcome.at + pause_s <= request.monotonic_s
-    refusals = _refusals(outcome.result, _held_remarks(request), is_tried_again=is_over)
+    others = (*_held_remarks(request), *_unknown_disks(outcome))
+    refusals = _refusals(outcome.result, others, is_tried_again=is_over)
     waiting = Rebalancing(findings=refusals, order=outcome.order)
     return _after(request, waiting, outcome, pause_s)
 
@@ -323,25 +326,33 @@ def _pause_s(outcome: PlanningOutcome) -> float:
     return _LONGEST_PAUSE_S
 
 
+def _unknown_disks(outcome: PlanningOutcome) -> tuple[str, ...]:
+    """What the snapshot lacked, where goals of disks may have been refused for that: the planner
+    knows which brokers lack a capacity, and not why."""
+    are_disks_asked_for = _DISK_GOALS.intersection(outcome.order.goals.names)
+    return outcome.remarks if are_disks_asked_for else ()
+
+
 def _refusals(
-    result: PlanResult, held: Iterable[str], *, is_tried_again: bool
+    result: PlanResult, others: Iterable[str], *, is_tried_again: bool
 ) -> tuple[Finding, ...]:
     """Why there is no plan.
 
     Args:
-        held: What others keep it from moving, for people.
+        others: What goals that cannot be met, or do not fit, may come of: what others keep it from
+            moving, what is not known. For people.
         is_tried_again: Whether the next attempt has begun.
     """
     match result:
         case InfeasibleGoals(reasons):
             return tuple(
                 Finding(ConditionReason.GOALS_INFEASIBLE, reason, FIELD)
-                for reason in (*reasons, *held)
+                for reason in (*reasons, *others)
             )
         case InvalidGoals(problem):
             return tuple(
                 Finding(ConditionReason.INVALID_REBALANCE, reason, FIELD)
-                for reason in (problem, *held)
+                for reason in (problem, *others)
             )
         case PlannerMissing(problem):
             return (Finding(ConditionReason.PLANNER_MISSING, problem, FIELD),)
@@ -368,7 +379,9 @@ def _status(
             UnmetGoal(goal=goal.name, reason=shorten(goal.reason, limit=512))
             for goal in result.missed[:MAX_UNMET_GOALS]
         ),
-        remarks=_remarks((*_held_remarks(request), *result.notes, *outcome.remarks)),
+        remarks=_remarks(
+            (*result.warnings, *_held_remarks(request), *result.notes, *outcome.remarks)
+        ),
     )
 
 

@@ -287,6 +287,16 @@ def test_what_the_planner_refuses_is_said_in_its_own_words_and_tried_again_later
     assert state(later) == state(plan), "it stays said until there is another outcome"
 
 
+@pytest.mark.parametrize(("goal", "said"), [("DiskCapacityGoal", 2), ("RackAwareGoal", 1)])
+def test_why_capacities_are_not_known_is_said_with_the_refusal(goal: str, said: int) -> None:
+    subject = rebalance({"goals": [goal]})
+    refusal, mute = InvalidGoals("no capacity of broker 2"), "broker 2: it does not answer"
+    plan = reconciled(subject, planned=outcome(subject, refusal, remarks=(mute,)))
+    assert plan.status is not None
+    problems = ["no capacity of broker 2", mute][:said]
+    assert [problem.message for problem in plan.status.problems] == problems
+
+
 def test_a_planner_that_fails_is_started_again() -> None:
     subject = rebalance()
     plan = reconciled(subject, planned=outcome(subject, PlannerFailed("signal 9")))
@@ -325,6 +335,15 @@ def test_a_status_says_which_loads_its_plan_was_made_from() -> None:
     assert plan.status is not None
     assert plan.status.rebalance is not None
     assert plan.status.rebalance.remarks == ("loads are of 6 moments", "no size")
+
+
+def test_what_will_go_wrong_is_said_before_all_else() -> None:
+    subject = rebalance(approval=MANUAL)
+    changes = dataclasses.replace(CHANGES, notes=("loads are old",), warnings=("no room",))
+    plan = reconciled(subject, planned=outcome(subject, changes, remarks=("no size",)))
+    assert plan.status is not None
+    assert plan.status.rebalance is not None
+    assert plan.status.rebalance.remarks == ("no room", "loads are old", "no size")
 
 
 def test_what_was_planned_for_other_brokers_is_not_used() -> None:
