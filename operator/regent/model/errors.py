@@ -18,6 +18,7 @@
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
     ├─ BrokerQuestionError               a broker does not answer a question: do without
+    │   ├─ BrokerUnreachedError          there is no connection: nothing else is answered either
     │   ├─ BrokerTooOldError             it does not know the question
     │   └─ BrokerNotControllerError      it is not the controller: look who is
     └─ ConfigurationError                invalid settings; the message says how to correct them
@@ -126,6 +127,10 @@ class MalformedZNodeError(RegentError):
 
 class BrokerQuestionError(RegentError):
     """A broker does not say what it was asked; the message says why, without its name."""
+
+
+class BrokerUnreachedError(BrokerQuestionError):
+    """No connection to the broker could be set up. It was asked nothing."""
 
 
 class BrokerTooOldError(BrokerQuestionError):

@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from regent.model.cluster import Broker
-from regent.model.errors import BrokerNotControllerError, BrokerQuestionError, BrokerTooOldError
+from regent.model.errors import (
+    BrokerNotControllerError,
+    BrokerQuestionError,
+    BrokerTooOldError,
+    BrokerUnreachedError,
+)
 from regent.model.partition import TopicPartition
 from regent.network.admin_requests import AdminRequests
 from regent.network.settings import ChannelSettings
@@ -183,6 +188,23 @@ async def test_a_former_controller_says_so_for_each_partition() -> None:
         with pytest.raises(BrokerNotControllerError):
             await admin.elect_leaders(controller.registration, PREFERRED, (P0,))
         admin.close()
+
+
+async def test_a_controller_that_is_not_reached_is_told_from_one_that_does_not_answer() -> None:
+    admin = requests()
+    async with raw_brokers((3, 9)) as (broker,):
+        controller = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {})
+        registration = controller.registration
+        answer = broker.answer
+        broker.answer = lambda header, frame: (
+            answer(header, frame) if header.api_key == API_VERSIONS_KEY else None
+        )
+        with pytest.raises(BrokerQuestionError) as unanswered:
+            await admin.alter_partition_reassignments(registration, {P0: None})
+        assert not isinstance(unanswered.value, BrokerUnreachedError)
+    with pytest.raises(BrokerUnreachedError):
+        await admin.alter_partition_reassignments(registration, {P0: None})
+    admin.close()
 
 
 async def test_another_controller_is_asked_on_another_connection() -> None:

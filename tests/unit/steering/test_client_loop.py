@@ -30,6 +30,7 @@ from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
     BrokerTooOldError,
+    BrokerUnreachedError,
     UnexpectedZooKeeperError,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -323,7 +324,8 @@ class TestMoves:
         [
             (BrokerTooOldError("no API 45"), Reason.CONTROLLER_TOO_OLD, "Kafka 2.4"),
             (BrokerNotControllerError("41"), Reason.NOT_CONTROLLER, "not any more"),
-            (BrokerQuestionError("no route"), Reason.BROKERS_UNAVAILABLE, "no route"),
+            (BrokerQuestionError("no answer"), Reason.BROKERS_UNAVAILABLE, "no answer"),
+            (BrokerUnreachedError("no route"), Reason.BROKERS_UNAVAILABLE, "no route"),
         ],
     )
     async def test_without_an_answer_the_reason_says_why(
@@ -334,6 +336,28 @@ class TestMoves:
         assert isinstance(outcome, Rejected)
         assert outcome.reason is reason
         assert text in outcome.message
+
+    async def test_a_controller_that_is_not_reached_is_tried_once_for_all_commands(
+        self, world: ClientWorld
+    ) -> None:
+        """Each attempt takes seconds, for which nothing else is done or seen."""
+        moves = [AlterPartitionReassignments({T0: (3, 2)}, throttle=1000) for _ in range(3)]
+        world.controller.failure = BrokerUnreachedError("no route")
+        *refused, created = await world.submit(*moves, ReassignTopic("t", {}), CreateTopic("u", 1))
+        reasons = [each.reason for each in refused if isinstance(each, Rejected)]
+        assert reasons == 4 * [Reason.BROKERS_UNAVAILABLE]
+        assert created == Accepted()
+        assert len(world.controller.asked) == 1
+        world.controller.failure = None
+        assert isinstance(only(await world.submit(moves[0])), Accepted)
+
+    async def test_a_command_without_an_answer_keeps_no_other_from_being_asked_for(
+        self, world: ClientWorld
+    ) -> None:
+        world.controller.failure = BrokerQuestionError("no answer within 40 s")
+        moves = [AlterPartitionReassignments({T0: (3, 2)}) for _ in range(3)]
+        await world.submit(*moves)
+        assert len(world.controller.asked) == 3
 
     async def test_nobody_is_asked_while_nobody_is_the_controller(self, world: ClientWorld) -> None:
         world.admin.multi([Delete(paths.CONTROLLER)])
