@@ -37,7 +37,7 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import ServerCodec
-from tests.support.raw_broker import RawBroker, answer_of, raw_brokers
+from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, raw_brokers
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PREFERRED, UNCLEAN = 0, 1
@@ -191,23 +191,30 @@ async def test_a_former_controller_says_so_for_each_partition() -> None:
         admin.close()
 
 
-async def test_a_controller_that_is_not_reached_is_told_from_one_that_does_not_answer() -> None:
+async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off() -> None:
     admin = requests()
     async with raw_brokers((3, 9)) as (broker,):
         controller = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {})
-        registration = controller.registration
-        answer = broker.answer
-        broker.answer = lambda header, frame: (
-            answer(header, frame) if header.api_key == API_VERSIONS_KEY else None
-        )
+        registration, answer = controller.registration, broker.answer
+        was_asked = asyncio.Event()
+
+        def say_instead(what: bytes | None) -> None:
+            def say(header: RequestHeader, frame: bytes) -> bytes | None:
+                if header.api_key == API_VERSIONS_KEY:
+                    return answer(header, frame)
+                was_asked.set()
+                return what
+
+            broker.answer = say
+
+        say_instead(None)
         with pytest.raises(BrokerQuestionError) as unanswered:
             await admin.alter_partition_reassignments(registration, {P0: None})
         assert not isinstance(unanswered.value, BrokerSilentError)
-        broker.answer = lambda header, frame: (
-            answer(header, frame) if header.api_key == API_VERSIONS_KEY else b""
-        )
+        was_asked.clear()
+        say_instead(NO_BYTES)
         asked = asyncio.create_task(admin.alter_partition_reassignments(registration, {P0: None}))
-        await asyncio.sleep(0.2)
+        await was_asked.wait()
         admin.close()
         async with asyncio.timeout(30):
             with pytest.raises(BrokerQuestionError):

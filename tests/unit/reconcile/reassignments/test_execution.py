@@ -205,26 +205,6 @@ def test_cancelling_takes_back_what_is_on_its_way_to_the_replicas_that_it_had_in
     )
 
 
-@pytest.mark.parametrize(
-    "seen",
-    [
-        view(orders((7, 8), (7, 8), (7, 8)), brokers=8),
-        view(orders((1, 3), (7, 8), (7, 8)), brokers=8),
-        view(orders((1, 3), (7, 8), (1, 2)), brokers=8),
-    ],
-    ids=["all", "all that had not arrived", "some"],
-)
-def test_others_may_move_what_was_cancelled(seen: ClusterView) -> None:
-    """Another plan for the same partitions is why people cancel one."""
-    subject = running(desiredState="Cancelled")
-    plan = plan_reassignment(request(subject, seen))
-    assert plan.commands == ()
-    assert (state(plan)["Ready"], state(plan)["Stalled"]) == (
-        "True/ReassignmentCancelled",
-        "False/NotStalled",
-    )
-
-
 def test_what_cannot_go_back_is_named_and_tried_again() -> None:
     seen = view(orders((1, 3), (4, 1), moved(2, (1, 2), (5, 3))), brokers=5)
     refused = {tp(2): RefusedMove((1, 2), "none of the others is in sync", MONOTONIC_S + 4)}
