@@ -84,10 +84,14 @@ class Leadership:
     async def _renew(self, lease: Lease) -> None:
         now = asyncio.get_running_loop().time()
         try:
-            is_held = await lease.take(by_force=self.term.is_on)
+            async with asyncio.timeout_at(self._served_until()):
+                is_held = await lease.take(by_force=self.term.is_on)
         except KubeError as error:
             is_held = now - self._held_at < self._duration_s
             self._report(str(error))
+        except TimeoutError:
+            is_held = False
+            self._report(f"not renewed for {self._duration_s:g} s, for want of an answer")
         else:
             self._report(None)
             self._held_at = now if is_held else float("-inf")
@@ -98,6 +102,13 @@ class Leadership:
                 extra={"elected": self.term.is_on},
             )
             self.serving.set(should_serve)
+
+    def _served_until(self) -> float | None:
+        """When an observer has to stop, though the answer about the Lease may still come: then
+        another one may take it. None: this one has nothing to stop, or need not."""
+        if self.term.is_on or not self.serving.is_on:
+            return None
+        return self._held_at + self._duration_s
 
     def _report(self, problem: str | None) -> None:
         """Log a problem once, not every few seconds."""

@@ -9,6 +9,7 @@ import socket
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
+from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.health import KubeHealth
@@ -22,6 +23,9 @@ from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import cancel, first_of, unless_set
 from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
+
+_OF_DURATION: Final = 2 / 3
+"""Of the Lease's duration: how long the answer to a request about it may take."""
 
 
 class KubernetesSide:
@@ -92,10 +96,15 @@ class KubernetesSide:
 
     async def _live(self, stop_event: asyncio.Event) -> None:
         async with contextlib.AsyncExitStack() as stack:
-            client = await stack.enter_async_context(self._client(self._settings.max_connections))
+            settings = self._settings
+            client = await stack.enter_async_context(
+                self._client(settings.max_connections, settings.request_timeout_s)
+            )
             # On a connection of its own: behind hundreds of writes the Lease would expire, and
-            # another replica would say that there is no controller.
-            apart = await stack.enter_async_context(self._client(1))
+            # another replica would say that there is no controller. Where one connection is dead
+            # without a word, there is time for another one.
+            patience_s = min(settings.request_timeout_s, _OF_DURATION * settings.lease_duration_s)
+            apart = await stack.enter_async_context(self._client(1, patience_s))
             keeping = asyncio.create_task(self._leadership.run(self._lease(apart)), name="lease")
             stack.push_async_callback(cancel, (keeping,))
             serving = self._leadership.serving
@@ -134,10 +143,10 @@ class KubernetesSide:
     def _set_operator(self, operator: KubeOperator) -> None:
         self.operator = operator
 
-    def _client(self, max_connections: int) -> KubeClient:
+    def _client(self, max_connections: int, request_timeout_s: float) -> KubeClient:
         return KubeClient(
             max_connections=max_connections,
-            request_timeout_s=self._settings.request_timeout_s,
+            request_timeout_s=request_timeout_s,
             on_request=self._metrics.requested,
             on_wait=self._metrics.waited,
         )

@@ -18,6 +18,7 @@
     │   └─ UnexpectedZooKeeperError      an answer that no caller expects (authorization, ...)
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
     ├─ BrokerQuestionError               a broker does not answer a question: do without
+    │   ├─ BrokerSilentError             no connection, or no answer in time: ask it nothing else
     │   ├─ BrokerTooOldError             it does not know the question
     │   └─ BrokerNotControllerError      it is not the controller: look who is
     └─ ConfigurationError                invalid settings; the message says how to correct them
@@ -126,6 +127,11 @@ class MalformedZNodeError(RegentError):
 
 class BrokerQuestionError(RegentError):
     """A broker does not say what it was asked; the message says why, without its name."""
+
+
+class BrokerSilentError(BrokerQuestionError):
+    """No connection to the broker could be set up, or no answer has come in time. What it is asked
+    next would wait as long: a controller does one thing after the other."""
 
 
 class BrokerTooOldError(BrokerQuestionError):

@@ -73,10 +73,9 @@ class AdminRequests:
         )
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the connection. A request under way fails."""
         if self._line is not None:
             self._line.close()
-            self._line = None
 
     async def _ask(
         self,

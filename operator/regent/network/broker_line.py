@@ -11,7 +11,7 @@ from typing import Final, TypeVar
 import msgspec
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.errors import BrokerQuestionError, BrokerTooOldError
+from regent.model.errors import BrokerQuestionError, BrokerSilentError, BrokerTooOldError
 from regent.network.broker_identity import require_identity
 from regent.network.connection import BrokerConnection
 from regent.network.connection_problem import connection_problem
@@ -75,6 +75,7 @@ class BrokerLine:
 
         Raises:
             BrokerTooOldError: If the broker understands none of the versions.
+            BrokerSilentError: If there is no connection, or no answer in time.
             BrokerQuestionError: If there is no answer.
         """
 
@@ -110,13 +111,18 @@ class BrokerLine:
         """What the broker answers, in its turn."""
         async with self._turn:
             endpoint = self._endpoint()
+            is_connected = False
             try:
-                return await ask(await self._connect(endpoint))
+                connection = await self._connect(endpoint)
+                is_connected = True
+                return await ask(connection)
             except _FAILURES as error:
                 self._failures += 1
                 self.close()
                 problem = connection_problem(error, endpoint=endpoint, settings=self._settings)
-                raise BrokerQuestionError(str(problem)) from error
+                if is_connected and not isinstance(error, TimeoutError):
+                    raise BrokerQuestionError(str(problem)) from error
+                raise BrokerSilentError(str(problem)) from error
             except BaseException:
                 self.close()  # an answer may still come
                 raise

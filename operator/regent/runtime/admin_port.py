@@ -33,5 +33,5 @@ class AdminRequestsPort(Protocol):
         ...
 
     def close(self) -> None:
-        """Close all connections. The next request opens another one."""
+        """Close all connections: a request under way fails. The next one opens another one."""
         ...

@@ -36,6 +36,7 @@ from regent.runtime.view_publisher import Describing, ViewPublisher
 from regent.standby.cache import StandbyCache
 from regent.steering import topic_view
 from regent.steering.steering import Steering, refused
+from regent.zk_data import paths
 from regent.zk_data.operations import SessionState, WatchedEvent
 
 logger = logging.getLogger(__name__)
@@ -189,6 +190,8 @@ class ClientLoop:
         self._wake.set()
 
     def watch_fired(self, watched: WatchedEvent) -> None:
+        if watched.path == paths.CONTROLLER:
+            self._admin.close()  # what a former controller has not answered it never will
         self._must_look = True
         self._wake.set()
 

@@ -38,6 +38,7 @@ from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
+    BrokerSilentError,
     BrokerTooOldError,
     MalformedZNodeError,
     UnexpectedZooKeeperError,
@@ -54,6 +55,7 @@ from regent.zk_data.reassign_partitions import decode_reassign_partitions
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 Results = dict[TopicPartition, PartitionResult]
+Silent = dict[int, BrokerSilentError]
 
 _ASKED: Final = (AlterPartitionReassignments, ElectLeaders, ReassignTopic)
 """Kinds of commands that the controller is asked for."""
@@ -66,6 +68,9 @@ async def carry_out(
 ) -> tuple[Outcome, ...]:
     """Carry commands out in order.
 
+    A controller that is not reached, or does not answer in time, is not asked for each of them: all
+    would wait for that, and so would whatever waits for its turn.
+
     Args:
         expected: Learns what the controller has accepted.
 
@@ -74,9 +79,10 @@ async def carry_out(
             :func:`~regent.controller.topics.topic_commands.process_commands` does.
     """
     outcomes: list[Outcome] = []
+    silent: Silent = {}
     for is_asked, some in itertools.groupby(commands, key=lambda c: isinstance(c, _ASKED)):
         if is_asked:
-            outcomes += [await _ask(active, command, expected) for command in some]
+            outcomes += [await _ask(active, command, expected, silent) for command in some]
         else:
             outcomes += await _change_topics(active, list(some))
     return tuple(outcomes)
@@ -129,10 +135,15 @@ def _is_moving(topic: str) -> Rejected:
     return Rejected(Reason.REASSIGNMENT_IN_PROGRESS, message)
 
 
-async def _ask(active: ActiveController, command: Command, expected: ExpectedMoves) -> Outcome:
+async def _ask(
+    active: ActiveController, command: Command, expected: ExpectedMoves, silent: Silent
+) -> Outcome:
     broker = active.context.cluster.brokers.get(active.context.term.controller_id)
     if broker is None:
         return _no_controller(active.context.term.controller_id)
+    known = silent.get(broker.broker_id)
+    if known is not None:
+        return _unanswered(broker, command, known)
     try:
         match command:
             case AlterPartitionReassignments():
@@ -143,6 +154,9 @@ async def _ask(active: ActiveController, command: Command, expected: ExpectedMov
                 return await _elect_leaders(broker, command)
             case _:
                 raise AssertionError(f"nobody is asked for {command}")
+    except BrokerSilentError as error:
+        silent[broker.broker_id] = error
+        return _unanswered(broker, command, error)
     except BrokerQuestionError as error:
         return _unanswered(broker, command, error)
 

@@ -10,7 +10,8 @@
 - A session outlives no history: servers refuse whoever has seen later transactions than they have,
   and kazoo would ask again for ever. So it is where ZooKeeper was restored from a backup.
 - A host that cannot be resolved is reported as any server that is not reached. kazoo only logs it,
-  and its thread ends at a name that DNS cannot have. It logs every attempt, several each second;
+  and its thread ends at a name that DNS cannot have. It waits for each name as long as the resolver
+  does, which may be longer than the session lasts. It logs every attempt, several each second;
   the same is logged once in a while.
 - A client whose threads could not all be started leaves none of them behind.
 - What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
@@ -43,6 +44,7 @@ from kazoo.protocol.serialization import Connect, Ping
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.log_pauses import SilenceAboutRepeats
 from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
 from regent.zookeeper.request_queue import RequestQueue
@@ -279,6 +281,7 @@ class _Connection(ConnectionHandler):
         self._handshake_timeout_s = handshake_timeout_s
         self._tls = tls
         self._server = ""
+        self._lookup = HostLookup()
 
     def stop(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own
@@ -291,14 +294,9 @@ class _Connection(ConnectionHandler):
 
     def _expand_client_hosts(self) -> list[tuple[str, str, int]]:
         """Host, address and port of every server that can be resolved, in random order."""
-        found: list[tuple[str, str, int]] = []
-        for host, port in self._one_session_client.hosts:
-            try:
-                known = socket.getaddrinfo(host, port, proto=socket.IPPROTO_TCP)
-            except (OSError, UnicodeError) as error:
-                self._observer.attempt_failed(f"the host {host!r} cannot be resolved: {error}")
-            else:
-                found += ((host, str(each[4][0]), int(each[4][1])) for each in known)
+        found = self._lookup.addresses(
+            self._one_session_client.hosts, on_failure=self._observer.attempt_failed
+        )
         random.shuffle(found)
         return found
 

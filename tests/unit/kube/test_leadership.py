@@ -10,7 +10,12 @@ from typing import Any
 import pytest
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
+from regent.kube.errors import (
+    KubeApiError,
+    KubeConflictError,
+    KubeNotFoundError,
+    KubeUnavailableError,
+)
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
 from tests.unit.kube.jumping_clock import elapse, run
@@ -76,6 +81,20 @@ class FarLeaseServer(KubeClient):
     async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         await elapse(self._answers_after_s)
         return await self._server.request(method, path, **options)
+
+
+class SilentLeaseServer(FarLeaseServer):
+    """The same server, as somebody sees it who gets no answer any more at some time."""
+
+    def __init__(self, server: LeaseServer) -> None:
+        super().__init__(server, answers_after_s=0.1)
+        self.is_silent = False
+
+    async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        if self.is_silent:
+            await elapse(30)
+            raise KubeUnavailableError("no answer within 30 s")
+        return await super().request(method, path, **options)
 
 
 class Replica:
@@ -244,6 +263,28 @@ def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> N
         assert not observer.serves
 
     _play(scenario)
+
+
+def test_an_observer_that_gets_no_answer_stops_before_another_one_begins() -> None:
+    """As where packets get lost: a request takes longer to fail than the Lease to expire."""
+
+    async def scenario() -> None:
+        server = LeaseServer()
+        own = SilentLeaseServer(server)
+        one = Replica(own, "one")
+        await elapse(DURATION_S + 4)
+        assert one.serves
+        two = Replica(server, "two")
+        own.is_silent = True
+        served_alone: list[tuple[bool, bool]] = []
+        for _ in range(200):
+            await elapse(0.5)
+            served_alone.append((one.serves, two.serves))
+        assert (True, True) not in served_alone
+        assert served_alone[-1] == (False, True)
+        assert served_alone[2 * DURATION_S // 3][0], "one answer that is late ends nothing"
+
+    run(scenario())
 
 
 def test_a_replica_that_is_elected_at_the_moment_of_its_stop_stops() -> None:

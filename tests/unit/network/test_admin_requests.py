@@ -3,6 +3,7 @@ the server's side, in the versions of its release."""
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from collections.abc import Mapping
 from typing import Any
@@ -10,7 +11,12 @@ from typing import Any
 import pytest
 
 from regent.model.cluster import Broker
-from regent.model.errors import BrokerNotControllerError, BrokerQuestionError, BrokerTooOldError
+from regent.model.errors import (
+    BrokerNotControllerError,
+    BrokerQuestionError,
+    BrokerSilentError,
+    BrokerTooOldError,
+)
 from regent.model.partition import TopicPartition
 from regent.network.admin_requests import AdminRequests
 from regent.network.settings import ChannelSettings
@@ -31,7 +37,7 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import ServerCodec
-from tests.support.raw_broker import RawBroker, answer_of, raw_brokers
+from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, raw_brokers
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PREFERRED, UNCLEAN = 0, 1
@@ -183,6 +189,39 @@ async def test_a_former_controller_says_so_for_each_partition() -> None:
         with pytest.raises(BrokerNotControllerError):
             await admin.elect_leaders(controller.registration, PREFERRED, (P0,))
         admin.close()
+
+
+async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off() -> None:
+    admin = requests()
+    async with raw_brokers((3, 9)) as (broker,):
+        controller = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {})
+        registration, answer = controller.registration, broker.answer
+        was_asked = asyncio.Event()
+
+        def say_instead(what: bytes | None) -> None:
+            def say(header: RequestHeader, frame: bytes) -> bytes | None:
+                if header.api_key == API_VERSIONS_KEY:
+                    return answer(header, frame)
+                was_asked.set()
+                return what
+
+            broker.answer = say
+
+        say_instead(None)
+        with pytest.raises(BrokerQuestionError) as unanswered:
+            await admin.alter_partition_reassignments(registration, {P0: None})
+        assert not isinstance(unanswered.value, BrokerSilentError)
+        was_asked.clear()
+        say_instead(NO_BYTES)
+        asked = asyncio.create_task(admin.alter_partition_reassignments(registration, {P0: None}))
+        await was_asked.wait()
+        admin.close()
+        async with asyncio.timeout(30):
+            with pytest.raises(BrokerQuestionError):
+                await asked
+    with pytest.raises(BrokerSilentError):
+        await admin.alter_partition_reassignments(registration, {P0: None})
+    admin.close()
 
 
 async def test_another_controller_is_asked_on_another_connection() -> None:

@@ -128,18 +128,25 @@ class Controller:
         asked: Requests so far.
         failure: Raised by every request.
         loses_answers: Whether requests are carried out and not answered.
+        is_silent: Whether requests are neither, for as long as the connection lasts.
     """
 
     def __init__(self, server: InMemoryZooKeeper) -> None:
         self.asked: list[tuple[int, Any]] = []
         self.failure: Exception | None = None
         self.loses_answers = False
+        self.is_silent = False
+        self._is_closed = asyncio.Event()
         self._client = server.connect()
 
     async def alter_partition_reassignments(
         self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
     ) -> dict[TopicPartition, tuple[int, str]]:
         self._note(broker, dict(targets))
+        if self.is_silent:
+            self._is_closed.clear()
+            await self._is_closed.wait()
+            raise BrokerQuestionError("the connection was closed")
         answers = {tp: self._move(tp, target) for tp, target in targets.items()}
         if self.loses_answers:
             raise BrokerQuestionError("the broker closed the connection")
@@ -152,7 +159,8 @@ class Controller:
         return dict.fromkeys(partitions or (), (0, ""))
 
     def close(self) -> None:
-        """There is no connection."""
+        """Whoever waits for an answer is told that there will be none."""
+        self._is_closed.set()
 
     def _note(self, broker: Broker, what: Any) -> None:
         self.asked.append((broker.broker_id, what))

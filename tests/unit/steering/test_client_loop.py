@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -29,6 +30,7 @@ from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
+    BrokerSilentError,
     BrokerTooOldError,
     UnexpectedZooKeeperError,
 )
@@ -323,7 +325,8 @@ class TestMoves:
         [
             (BrokerTooOldError("no API 45"), Reason.CONTROLLER_TOO_OLD, "Kafka 2.4"),
             (BrokerNotControllerError("41"), Reason.NOT_CONTROLLER, "not any more"),
-            (BrokerQuestionError("no route"), Reason.BROKERS_UNAVAILABLE, "no route"),
+            (BrokerQuestionError("no answer"), Reason.BROKERS_UNAVAILABLE, "no answer"),
+            (BrokerSilentError("no route"), Reason.BROKERS_UNAVAILABLE, "no route"),
         ],
     )
     async def test_without_an_answer_the_reason_says_why(
@@ -334,6 +337,42 @@ class TestMoves:
         assert isinstance(outcome, Rejected)
         assert outcome.reason is reason
         assert text in outcome.message
+
+    async def test_a_controller_that_is_not_reached_is_tried_once_for_all_commands(
+        self, world: ClientWorld
+    ) -> None:
+        """Each attempt takes seconds, for which nothing else is done or seen."""
+        moves = [AlterPartitionReassignments({T0: (3, 2)}, throttle=1000) for _ in range(3)]
+        world.controller.failure = BrokerSilentError("no route")
+        *refused, created = await world.submit(*moves, ReassignTopic("t", {}), CreateTopic("u", 1))
+        reasons = [each.reason for each in refused if isinstance(each, Rejected)]
+        assert reasons == 4 * [Reason.BROKERS_UNAVAILABLE]
+        assert created == Accepted()
+        assert len(world.controller.asked) == 1
+        world.controller.failure = None
+        assert isinstance(only(await world.submit(moves[0])), Accepted)
+
+    async def test_the_end_of_a_controller_ends_what_it_is_asked(self, world: ClientWorld) -> None:
+        """One that is frozen would be waited for, though another one is elected meanwhile."""
+        world.controller.is_silent = True
+        asked = asyncio.create_task(world.submit(AlterPartitionReassignments({T0: (3, 2)})))
+        await world.until(lambda: world.controller.asked)
+        world.elect(2, epoch=8)
+        outcome = only(await asked)
+        assert isinstance(outcome, Rejected)
+        assert outcome.reason is Reason.BROKERS_UNAVAILABLE
+        world.controller.is_silent = False
+        await world.until(lambda: world.view.controller_id == 2)
+        await world.submit(AlterPartitionReassignments({T0: (3, 2)}))
+        assert [broker_id for broker_id, _ in world.controller.asked] == [1, 2]
+
+    async def test_a_command_without_an_answer_keeps_no_other_from_being_asked_for(
+        self, world: ClientWorld
+    ) -> None:
+        world.controller.failure = BrokerQuestionError("it closed the connection")
+        moves = [AlterPartitionReassignments({T0: (3, 2)}) for _ in range(3)]
+        await world.submit(*moves)
+        assert len(world.controller.asked) == 3
 
     async def test_nobody_is_asked_while_nobody_is_the_controller(self, world: ClientWorld) -> None:
         world.admin.multi([Delete(paths.CONTROLLER)])

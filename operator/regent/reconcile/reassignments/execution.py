@@ -234,11 +234,12 @@ def _pausing(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Re
 
 def _cancelling(request: ReassignmentRequest, plan: MovePlan, course: Course) -> ReassignmentPlan:
     """What is on its way goes back: to exactly the replicas that it had, in their order. What
-    another resource moves to the same replicas is left to that: it would begin again."""
+    another resource moves to the same replicas is left to that: it would begin again. Where others
+    take the partitions later is no concern of a reassignment that was given up."""
     under_way = course.of(MoveState.RUNNING)
     running = [move for move in under_way if move.move.tp not in request.moved_by_others]
     if not running:
-        if not (under_way or course.of(MoveState.PENDING) or course.of(MoveState.BLOCKED)):
+        if all(move.state is MoveState.DONE for move in course.moves):
             return _ended(request, plan, course)
         releasing = _releasing(request, plan, course, Phase.CANCELLING)
         if releasing is not None:

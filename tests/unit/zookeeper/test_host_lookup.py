@@ -1,0 +1,107 @@
+"""ZooKeeper's servers are found though name servers do not answer."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from regent.zookeeper.host_lookup import HostLookup
+
+ONE, TWO = ("zk-1.test", 2181), ("zk-2.test", 2182)
+PATIENCE_S = 0.2
+
+
+class Names:
+    """What names resolve to: an address, an error, or nothing for as long as the test lasts."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, str | Exception | None] = {}
+        self.asked: list[str] = []
+        self.over = threading.Event()
+
+    def look_up(self, host: str, port: int, **_: Any) -> list[Any]:
+        self.asked.append(host)
+        found = self.known[host]
+        if found is None:
+            self.over.wait(60)
+            found = socket.gaierror(socket.EAI_AGAIN, "no answer")
+        if isinstance(found, Exception):
+            raise found
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port))]
+
+
+@pytest.fixture
+def names(monkeypatch: pytest.MonkeyPatch) -> Iterator[Names]:
+    names = Names()
+    monkeypatch.setattr(socket, "getaddrinfo", names.look_up)
+    yield names
+    names.over.set()
+
+
+class Lookup:
+    def __init__(self) -> None:
+        self._lookup = HostLookup(patience_s=PATIENCE_S)
+        self.failures: list[str] = []
+
+    def addresses(self) -> list[tuple[str, str, int]]:
+        self.failures = []
+        return self._lookup.addresses((ONE, TWO), on_failure=self.failures.append)
+
+
+def test_a_name_that_is_not_answered_keeps_no_other_server_from_being_found(names: Names) -> None:
+    names.known = {"zk-1.test": None, "zk-2.test": "10.0.0.2"}
+    lookup, began = Lookup(), time.monotonic()
+    assert lookup.addresses() == [("zk-2.test", "10.0.0.2", 2182)]
+    assert time.monotonic() - began < 30, "it was waited for"
+    assert lookup.failures == [
+        "the host 'zk-1.test' cannot be resolved: name servers have not answered yet"
+    ]
+
+
+def test_a_lookup_that_runs_is_not_begun_again(names: Names) -> None:
+    names.known = {"zk-1.test": None, "zk-2.test": "10.0.0.2"}
+    lookup = Lookup()
+    for _ in range(3):
+        lookup.addresses()
+    assert names.asked.count("zk-1.test") == 1
+    assert names.asked.count("zk-2.test") == 3
+
+
+@pytest.mark.parametrize("silence", [None, socket.gaierror(socket.EAI_AGAIN, "SERVFAIL")])
+def test_without_an_answer_a_server_is_where_it_was(
+    names: Names, silence: Exception | None
+) -> None:
+    names.known = {"zk-1.test": "10.0.0.1", "zk-2.test": "10.0.0.2"}
+    lookup = Lookup()
+    lookup.addresses()
+    names.known = {"zk-1.test": silence, "zk-2.test": "10.0.0.3"}
+    assert lookup.addresses() == [
+        ("zk-1.test", "10.0.0.1", 2181),
+        ("zk-2.test", "10.0.0.3", 2182),
+    ]
+    assert lookup.failures == []
+
+
+def test_a_server_that_has_no_name_any_more_is_nowhere(names: Names) -> None:
+    names.known = {"zk-1.test": "10.0.0.1", "zk-2.test": "10.0.0.2"}
+    lookup = Lookup()
+    lookup.addresses()
+    names.known["zk-1.test"] = socket.gaierror(socket.EAI_NONAME, "not known")
+    assert lookup.addresses() == [("zk-2.test", "10.0.0.2", 2182)]
+    assert "not known" in lookup.failures[0]
+
+
+def test_where_no_thread_can_be_started_it_looks_up_itself(
+    names: Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    names.known = {"zk-1.test": "10.0.0.1", "zk-2.test": socket.gaierror(-2, "not known")}
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert Lookup().addresses() == [("zk-1.test", "10.0.0.1", 2181)]
