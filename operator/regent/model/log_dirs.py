@@ -30,8 +30,8 @@ class LogDirs(msgspec.Struct, frozen=True):
             their way from one directory to another are left out.
         offline: Paths of the directories that the broker cannot use, sorted.
         capacity: Bytes of the volumes of all online directories together; None if the broker does
-            not say (KIP-827 came with Kafka 3.3), or they have no end. Two directories on one volume count twice: Kafka
-            does not say which are.
+            not say (KIP-827 came with Kafka 3.3), or they have no end. Two directories on one
+            volume count twice: Kafka does not say which are.
         directories: The online ones, sorted by path, if there are several and ``capacity`` is
             known.
     """
