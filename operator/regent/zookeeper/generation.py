@@ -103,6 +103,7 @@ class Generation:
         self._over = threading.Event()
         self._last_contact = float("-inf")
         self._last_heard = float("-inf")
+        self._answered_heartbeat = float("-inf")
         self._granted_timeout_s = 0.0
         self._warned_at = -_WARNING_INTERVAL_S
         self.client = OneSessionClient(settings, self)
@@ -142,7 +143,7 @@ class Generation:
         if silence_s > self._granted_timeout_s * SILENCE_FRACTION:
             self.client._call(GiveUp(silence_s), HeartbeatSink(self.prove_contact, now))
         else:
-            self.client._call(Sync("/"), HeartbeatSink(self.prove_contact, now))
+            self.client._call(Sync("/"), HeartbeatSink(self._heartbeat_answered, now))
 
     def wait_until_over(self, timeout_s: float) -> bool:
         """Block until the session is over or the time is up; whether it is over."""
@@ -151,6 +152,13 @@ class Generation:
     def interrupt(self) -> None:
         """Let ``wait_until_over`` return now."""
         self._over.set()
+
+    def _heartbeat_answered(self, sent_at: float) -> None:
+        self._answered_heartbeat = max(self._answered_heartbeat, sent_at)
+        self.prove_contact(sent_at)
+
+    def has_answered_since(self, moment: float) -> bool:
+        return self._answered_heartbeat > moment
 
     def prove_contact(self, sent_at: float) -> None:
         """The servers have answered what was sent at ``sent_at``."""

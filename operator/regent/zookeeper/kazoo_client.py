@@ -14,6 +14,8 @@
   does, which may be longer than the session lasts. It logs every attempt, several each second;
   the same is logged once in a while.
 - A client whose threads could not all be started leaves none of them behind.
+- Nobody waits for an answer that was lost: not when a request is taken back while it is being sent,
+  which cost the next one, nor for another reason.
 - What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
   drops events for which it has no one-shot watch.
 
@@ -44,6 +46,7 @@ from kazoo.protocol.serialization import Connect, Ping
 from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
+from regent.zookeeper.awaited_answers import AwaitedAnswer
 from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.log_pauses import SilenceAboutRepeats
 from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
@@ -78,6 +81,11 @@ class SessionObserver(Protocol):
 
     def is_overdue(self) -> bool:
         """Whether servers that were there all the time have ended the session by now."""
+        ...
+
+    def has_answered_since(self, moment: float) -> bool:
+        """Whether something was answered that was asked after a moment (monotonic seconds), and so
+        all that was asked before. Called in any thread."""
         ...
 
     def connected(self, session_id: int) -> None:
@@ -206,6 +214,9 @@ class _Handler(SequentialThreadingHandler):
             self._running = True
             self.stop()
             raise
+
+    def async_result(self) -> AwaitedAnswer:
+        return AwaitedAnswer(self, has_answered_since=self._observer.has_answered_since)
 
     def create_connection(self, *args: Any, **kwargs: Any) -> socket.socket:
         try:

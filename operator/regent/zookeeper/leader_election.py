@@ -13,6 +13,7 @@ again, behind the others.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import threading
 import time
@@ -20,7 +21,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import CancelledError, KazooException, SessionExpiredError
+from kazoo.exceptions import CancelledError, KazooException, NoNodeError, SessionExpiredError
 from kazoo.protocol.states import WatchedEvent
 from kazoo.recipe.lock import Lock
 from kazoo.retry import KazooRetry
@@ -29,6 +30,7 @@ from regent.runtime.blocking_call import call_blocking
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState, ZkError
 from regent.zookeeper.answering import post
+from regent.zookeeper.awaited_answers import AnswerLostError
 from regent.zookeeper.errors import code_of, unexpected
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.session import ZooKeeperSession
@@ -225,7 +227,9 @@ class LeaderElection:
 
 
 class _ReportingLock(Lock):
-    """kazoo's lock, which else says nothing before it is acquired.
+    """kazoo's lock, which else says nothing before it is acquired, and waits for ever behind a
+    place that this process has itself: whose creation or removal was broken off, and a server that
+    lagged behind did not show it when it was looked for.
 
     Args:
         on_queued: Called in the thread that acquires the lock, when it stands in the queue.
@@ -238,9 +242,18 @@ class _ReportingLock(Lock):
         self._on_queued = on_queued
 
     def _get_predecessor(self, node: str) -> str | None:
-        predecessor = super()._get_predecessor(node)
+        while (predecessor := super()._get_predecessor(node)) and self._is_own(predecessor):
+            logger.warning(
+                "A former place in the queue of the replicas is left", extra={"node": predecessor}
+            )
+            with contextlib.suppress(NoNodeError):
+                self.client.delete(f"{self.path}/{predecessor}")
         self._on_queued()
         return predecessor
+
+    def _is_own(self, node: str) -> bool:
+        session, stat = self.client.client_id, self.client.exists(f"{self.path}/{node}")
+        return session is not None and stat is not None and stat.ephemeralOwner == session[0]
 
 
 class _Candidacy:
@@ -352,6 +365,9 @@ class _Candidacy:
             return self._client.exists(node, watch=self._node_changed) is not None
         except SessionExpiredError:
             raise
+        except AnswerLostError:
+            self._wake.set()  # nothing else says that it is to be asked again
+            return True
         except KazooException:
             return True  # nothing is known; the connection, or the session, wakes us again
 

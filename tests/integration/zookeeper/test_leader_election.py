@@ -6,15 +6,19 @@ import asyncio
 import contextlib
 import itertools
 import threading
+import uuid
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
 from kazoo.recipe.lock import Lock
 from kazoo.security import ACL, OPEN_ACL_UNSAFE, make_digest_acl
 
-from regent.zk_data.operations import Delete, SessionState
+from regent.zk_data.operations import Create, Delete, SessionState
 from regent.zk_data.replicas import queue_order
+from regent.zookeeper import awaited_answers
+from regent.zookeeper.awaited_answers import AwaitedAnswer
 from regent.zookeeper.leader_election import LeaderElection, contenders
 from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import end_session
@@ -310,3 +314,48 @@ async def test_a_replica_leaves_in_order_where_no_thread_can_be_started(
             assert await contenders(other.port, PATH) == []
             await leaving.client.session.close()
         assert leaving.terms == ["elected", "lost"]
+
+
+async def test_a_place_of_its_own_that_was_left_keeps_no_replica_from_leading(
+    shared_server: ZooKeeper, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Its creation, or its removal, was broken off, and then it was not found."""
+    left = f"{PATH}/{uuid.uuid4().hex}__lock__"
+    async with connected(settings_for(shared_server.connect_string + "/leftover")) as client:
+        await client.port.multi([Create("/regent"), Create(PATH)])
+        client.session.generation().client.create(
+            f"/leftover{left}", b"pod-0", ephemeral=True, sequence=True
+        )
+        alone = Replica(client, "pod-0")
+        async with alone.election:
+            await until(lambda: alone.leads)
+            (places,) = await client.port.get_children([PATH])
+            assert places is not None
+            assert len(places) == 1
+            assert not f"{PATH}/{places[0]}".startswith(left)
+    assert "A former place in the queue of the replicas is left" in caplog.messages
+
+
+async def test_a_replica_whose_request_was_lost_leads_again(
+    shared_server: ZooKeeper, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whatever has lost it: a thread that waits for ever for its answer keeps its place."""
+    monkeypatch.setattr(awaited_answers, "PATIENCE_S", 0.2)
+    monkeypatch.setattr(awaited_answers, "LOOK_INTERVAL_S", 0.05)
+    async with replica(shared_server, "pod-0", chroot="/lost") as only:
+        await until(lambda: only.leads)
+        client = only.client.session.generation().client
+        append = client._queue.append
+        lost: list[object] = []
+
+        def lose_one(entry: tuple[object, Any]) -> None:
+            if isinstance(entry[1], AwaitedAnswer) and not lost:
+                lost.append(entry[0])
+            else:
+                append(entry)
+
+        monkeypatch.setattr(client._queue, "append", lose_one)
+        only.election.resign()
+        await until(lambda: only.leads)
+        assert len(lost) == 1
+    assert "An answer of ZooKeeper was lost" in caplog.messages

@@ -40,6 +40,9 @@ class Recorder:
     def is_overdue(self) -> bool:
         return self.overdue
 
+    def has_answered_since(self, moment: float) -> bool:
+        return False
+
     def connected(self, session_id: int) -> None:
         self.told.append(("connected", session_id))
 

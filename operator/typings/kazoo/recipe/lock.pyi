@@ -3,6 +3,7 @@ from kazoo.retry import KazooRetry
 
 class Lock:
     _retry: KazooRetry
+    client: KazooClient
     path: str
     node: str | None
     is_acquired: bool
