@@ -106,7 +106,8 @@ class ControllerService(ServiceThread):
 
     @property
     def unreached_broker_count(self) -> int:
-        return len(self._unreached())
+        """Of the controller: a standby connects as well, and has nobody to inform of anything."""
+        return len(self._unreached()) if self.view.is_active else 0
 
     @property
     def is_eligible(self) -> bool:

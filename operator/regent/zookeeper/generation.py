@@ -21,6 +21,7 @@ from kazoo.protocol.states import KeeperState
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
 from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
 from regent.zookeeper.errors import CONNECTION_LOSS, Failure, code_of, failure_of
+from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
 
@@ -77,6 +78,9 @@ class Generation:
         end_state: kazoo's ``KeeperState`` with which the session ended, None before.
         is_established: Set by the owner once the session may be used.
         has_bulk_reads: False once a server was found not to know MultiRead.
+
+    Args:
+        lookup: See :class:`~regent.zookeeper.kazoo_client.OneSessionClient`.
     """
 
     def __init__(
@@ -85,6 +89,7 @@ class Generation:
         *,
         loop: asyncio.AbstractEventLoop,
         listener: SessionListener,
+        lookup: HostLookup | None = None,
     ) -> None:
         self.session_id = 0
         self.problem: str | None = None
@@ -106,7 +111,7 @@ class Generation:
         self._answered_heartbeat = float("-inf")
         self._granted_timeout_s = 0.0
         self._warned_at = -_WARNING_INTERVAL_S
-        self.client = OneSessionClient(settings, self)
+        self.client = OneSessionClient(settings, self, lookup)
 
     # Any thread.
 

@@ -2,7 +2,8 @@
 
 A lookup that is not answered takes as long as many sessions last, or longer (in a pod, with its
 search domains, 20 s and more). So servers are looked up beside each other, none is waited for long,
-and one whose lookup is not answered is taken to be where it was.
+and one whose lookup is not answered is taken to be where it was. What was answered too late for one
+look is known at the next one.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ _NOT_ANSWERED: Final = "name servers have not answered yet"
 
 
 class HostLookup:
-    """Looks the same servers up again and again. One thread calls it.
+    """Looks the same servers up again and again, for one session after the other. The thread of a
+    session that is over may still be at it when that of the next one comes.
 
     Args:
         patience_s: See :data:`PATIENCE_S`.
@@ -53,8 +55,10 @@ class HostLookup:
     def _begin(self, server: Server) -> concurrent.futures.Future[list[Address]]:
         """A lookup that runs is not begun again: there is one thread for each server at most."""
         running = self._running.get(server)
-        if running is not None and not running.done():
-            return running
+        if running is not None:
+            if not running.done():
+                return running
+            self._take(server, running)
         lookup = self._running[server] = concurrent.futures.Future()
         arguments = (server, lookup)
         try:
@@ -65,16 +69,22 @@ class HostLookup:
             _look_up(*arguments)
         return lookup
 
+    def _take(
+        self, server: Server, ended: concurrent.futures.Future[list[Address]]
+    ) -> BaseException | None:
+        """Note what a lookup has found; the error if it was none."""
+        error = ended.exception()
+        if error is None:
+            self._known[server] = ended.result()
+        return error
+
     def _outcome(
         self,
         server: Server,
         lookup: concurrent.futures.Future[list[Address]],
         on_failure: Callable[[str], None],
     ) -> list[Address]:
-        error = lookup.exception() if lookup.done() else None
-        if lookup.done() and error is None:
-            self._known[server] = lookup.result()
-            return self._known[server]
+        error = self._take(server, lookup) if lookup.done() else None
         if error is None or _is_for_now(error):
             known = self._known.get(server)
             if known is not None:

@@ -107,11 +107,19 @@ class OneSessionClient(KazooClient):
     Attributes:
         on_event: Called with every watch event, in the connection's thread, before the one-shot
             watches are. Must not block.
+
+    Args:
+        lookup: Knows where servers were for former sessions; None: of this one alone.
     """
 
     on_event: Callable[[Event], None] | None = None
 
-    def __init__(self, settings: ZooKeeperSettings, observer: SessionObserver) -> None:
+    def __init__(
+        self,
+        settings: ZooKeeperSettings,
+        observer: SessionObserver,
+        lookup: HostLookup | None = None,
+    ) -> None:
         self._observer = observer
         sasl = settings.sasl
         connect_timeout_s = settings.connect_timeout_ms / 1000
@@ -138,6 +146,7 @@ class OneSessionClient(KazooClient):
             handshake_timeout_s=connect_timeout_s,
             sasl_options=sasl_options,
             tls=settings.tls,
+            lookup=HostLookup() if lookup is None else lookup,
         )
 
     def _reset(self) -> None:
@@ -282,6 +291,7 @@ class _Connection(ConnectionHandler):
         handshake_timeout_s: float,
         sasl_options: dict[str, str] | None,
         tls: TlsSettings | None,
+        lookup: HostLookup,
     ) -> None:
         super().__init__(
             client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
@@ -292,7 +302,7 @@ class _Connection(ConnectionHandler):
         self._handshake_timeout_s = handshake_timeout_s
         self._tls = tls
         self._server = ""
-        self._lookup = HostLookup()
+        self._lookup = lookup
 
     def stop(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own

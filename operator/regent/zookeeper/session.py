@@ -35,6 +35,7 @@ from regent.runtime.blocking_call import call_blocking
 from regent.zk_data.operations import SessionState
 from regent.zookeeper.establishing import ensure_chroot, find_bulk_reads
 from regent.zookeeper.generation import Generation
+from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.settings import ZooKeeperSettings
 from regent.zookeeper.tls import tls_context
 from regent.zookeeper.vital_thread import VitalThread, defect_of
@@ -66,6 +67,7 @@ class ZooKeeperSession:
         self._supervisor: VitalThread | None = None
         self._supervised: Generation | None = None
         self._logged_failure: str | None = None
+        self._lookup = HostLookup()
 
     # Any thread.
 
@@ -272,7 +274,7 @@ class ZooKeeperSession:
 
     def _live_through(self, loop: asyncio.AbstractEventLoop) -> str | None:
         """Have a session, heartbeat by heartbeat, to its end. Returns kazoo's state for that."""
-        generation = Generation(self._settings, loop=loop, listener=self)
+        generation = Generation(self._settings, loop=loop, listener=self, lookup=self._lookup)
         generation.problem = self.problem
         self._supervised = generation
         try:

@@ -224,6 +224,23 @@ async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off
     admin.close()
 
 
+async def test_a_controller_that_does_not_answer_in_time_is_silent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it is asked next would wait as long: a batch asks it nothing else."""
+    monkeypatch.setattr("regent.network.admin_requests._ANSWER_S", 0.2)
+    admin = requests()
+    async with raw_brokers((3, 9)) as (broker,):
+        registration = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {}).registration
+        answer = broker.answer
+        broker.answer = lambda header, frame: (
+            answer(header, frame) if header.api_key == API_VERSIONS_KEY else NO_BYTES
+        )
+        with pytest.raises(BrokerSilentError):
+            await admin.alter_partition_reassignments(registration, {P0: None})
+        admin.close()
+
+
 async def test_another_controller_is_asked_on_another_connection() -> None:
     async with raw_brokers((3, 9), (3, 9)) as (first, second):
         fields = reassigned(partitions={0: (NONE, None)})

@@ -90,7 +90,8 @@ def targets(case: Case, replicas: Ints, row: int, slot: int) -> Iterator[int]:
         limit = int(case.rack_limit[row])
         if case.keep_crowds:
             limit = max(limit, crowd(case, home, case.rack[broker]))
-        if crowd(case, others, case.rack[broker]) < limit:
+        spread = {int(case.rack[b]) for b in (*others, broker) if case.keeps[b]}
+        if crowd(case, others, case.rack[broker]) < limit and len(spread) >= case.least_racks[row]:
             yield broker
 
 

@@ -237,6 +237,18 @@ def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.Monkey
         loops[0].call_soon_threadsafe(may_load.set)
 
 
+def test_whom_a_standby_does_not_reach_is_no_broker_without_a_controller() -> None:
+    """It is said for people. The number is for an alert that names the controller."""
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster, contends=False, warm_standby=True) as controller,
+    ):
+        controller.connections.out_of_reach = {2: frozenset()}
+        service = controller.service
+        assert service.status()["unreachedBrokers"] == {"2": "no route to host"}
+        assert service.unreached_broker_count == 0
+
+
 def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture) -> None:
     with (
         SimulatedCluster() as cluster,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
 import time
@@ -10,26 +11,32 @@ from typing import Any
 
 import pytest
 
+from regent.zookeeper import generation
 from regent.zookeeper.host_lookup import HostLookup
+from regent.zookeeper.session import ZooKeeperSession
+from regent.zookeeper.settings import ZooKeeperSettings
+from sandbox import wait_until
 
 ONE, TWO = ("zk-1.test", 2181), ("zk-2.test", 2182)
 PATIENCE_S = 0.2
 
 
 class Names:
-    """What names resolve to: an address, an error, or nothing for as long as the test lasts."""
+    """What names resolve to: an address, an error, or nothing for as long as the test lasts, or
+    until an address comes late."""
 
     def __init__(self) -> None:
         self.known: dict[str, str | Exception | None] = {}
         self.asked: list[str] = []
         self.over = threading.Event()
+        self.late = ""
 
     def look_up(self, host: str, port: int, **_: Any) -> list[Any]:
         self.asked.append(host)
         found = self.known[host]
         if found is None:
             self.over.wait(60)
-            found = socket.gaierror(socket.EAI_AGAIN, "no answer")
+            found = self.late or socket.gaierror(socket.EAI_AGAIN, "no answer")
         if isinstance(found, Exception):
             raise found
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port))]
@@ -85,6 +92,48 @@ def test_without_an_answer_a_server_is_where_it_was(
         ("zk-2.test", "10.0.0.3", 2182),
     ]
     assert lookup.failures == []
+
+
+def test_an_answer_that_comes_after_a_look_counts_at_the_next_one(names: Names) -> None:
+    """Name servers of which the first is dead take longer for each name than any look waits."""
+    names.known = {"zk-1.test": None, "zk-2.test": "10.0.0.2"}
+    lookup = Lookup()
+    assert lookup.addresses() == [("zk-2.test", "10.0.0.2", 2182)]
+    names.late = "10.0.0.1"
+    names.over.set()
+    wait_until(
+        lambda: not any(each.name == "zookeeper-lookup" for each in threading.enumerate()),
+        describe="the lookups end",
+        timeout_s=30,
+    )
+    names.over.clear()
+    assert ("zk-1.test", "10.0.0.1", 2181) in lookup.addresses()
+
+
+def test_a_new_session_knows_where_servers_were(monkeypatch: pytest.MonkeyPatch) -> None:
+    lookups: list[HostLookup | None] = []
+
+    class Client:
+        def __init__(
+            self, _: ZooKeeperSettings, __: object, lookup: HostLookup | None = None
+        ) -> None:
+            lookups.append(lookup)
+
+        def start_async(self) -> None:
+            raise RuntimeError("there is no thread")
+
+        def dispose(self) -> None:
+            """There is none."""
+
+    monkeypatch.setattr(generation, "OneSessionClient", Client)
+    session = ZooKeeperSession(ZooKeeperSettings(hosts=("zk-1.test:2181",)))
+    loop = asyncio.new_event_loop()
+    for _ in range(2):
+        with pytest.raises(RuntimeError):
+            session._live_through(loop)
+    loop.close()
+    first, second = lookups
+    assert first is second is not None
 
 
 def test_a_server_that_has_no_name_any_more_is_nowhere(names: Names) -> None:
