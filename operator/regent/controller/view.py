@@ -165,6 +165,7 @@ class ClusterView(msgspec.Struct, frozen=True):
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
         cordoned: Brokers that get no new replicas as long as there are enough others.
+        unreached: Live brokers that have been out of the controller's reach for a while.
         is_client: Whether a broker is the controller, and this process asks it. What only a
             controller knows is missing then: refusals, brokers that are shutting down.
         active_regent: Another Regent that is the controller, as far as known; None: this process
@@ -182,6 +183,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     broker_facts: tuple[BrokerFacts, ...] = ()
     shutting_down: tuple[int, ...] = ()
     cordoned: tuple[int, ...] = ()
+    unreached: tuple[int, ...] = ()
     is_client: bool = False
     active_regent: ActiveRegent | None = None
 

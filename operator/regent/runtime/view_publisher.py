@@ -53,7 +53,7 @@ _HEALTH = {
 Listener = Callable[[frozenset[str] | None], None]
 
 Uninformed = Mapping[int, frozenset[TopicPartition]]
-"""Brokers that are out of reach, each with what it has not been informed of."""
+"""Brokers that are out of reach, each with what it has not been informed of, if there is any."""
 
 NOBODY: Final[Uninformed] = MappingProxyType({})
 
@@ -166,6 +166,7 @@ class ViewPublisher:
             self.view.brokers is not before.brokers
             or self.view.shutting_down != before.shutting_down
             or self.view.cordoned != before.cordoned
+            or self.view.unreached != before.unreached
         )
         self._wake.set()
         if self.view.active_regent != before.active_regent and not self._is_being_read():
@@ -174,8 +175,11 @@ class ViewPublisher:
     def look_for_uninformed(self) -> None:
         """Publish what is new of brokers out of reach: they report nothing."""
         changed = self._take_uninformed()
-        if changed:
+        if changed or self.view.unreached != self._unreached():
             self.publish(changed)
+
+    def _unreached(self) -> tuple[int, ...]:
+        return () if self._controller.active is None else tuple(sorted(self._uninformed))
 
     def _take_uninformed(self) -> frozenset[str]:
         """Ask what brokers do not know. Returns the topics of which that has changed."""
@@ -184,7 +188,9 @@ class ViewPublisher:
         return frozenset(
             tp.topic
             for broker_id in {**before, **self._uninformed}
-            for tp in before.get(broker_id, nothing) ^ self._uninformed.get(broker_id, nothing)
+            if (known := before.get(broker_id, nothing))
+            is not (now := self._uninformed.get(broker_id, nothing))
+            for tp in known ^ now
         )
 
     def _is_being_read(self) -> bool:
@@ -275,6 +281,7 @@ class ViewPublisher:
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts.all(),
             cordoned=() if active is None else active.context.cordoned_brokers,
+            unreached=self._unreached(),
             active_regent=None if is_active else self._controller.regent_seen,
         )
 

@@ -50,7 +50,7 @@ class TestHealth:
         assert state(plan)["Reconciling"] == "True/BrokersUnreached"
         assert state(plan)["Healthy"] == "False/BrokersUnreached"
         assert said(plan).message == (
-            "the controller does not reach brokers [2]: broker 2 does not know that it leads 1 "
+            "the controller does not reach brokers [2]: broker 2 has not confirmed that it leads 1 "
             "partitions [1]; `regent status` says why it does not"
         )
         assert plan.status is not None
@@ -60,7 +60,7 @@ class TestHealth:
         plan = self._plan(partition(0, (1, 2), uninformed=(2,)), partition(1, (2, 1)))
         assert state(plan) == {**READY, "Healthy": "False/BrokersUnreached"}
         message = said(plan, ConditionType.HEALTHY).message
-        assert "broker 2 does not know that it leads or follows 1 partitions [0]" in message
+        assert "broker 2 has not confirmed that it leads or follows 1 partitions [0]" in message
 
     def test_many_refusals_make_a_short_message(self) -> None:
         refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))

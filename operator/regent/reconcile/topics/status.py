@@ -141,7 +141,11 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
 
 def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | None:
     """Of which replicas brokers have not been informed that the controller does not reach; None: of
-    all. ZooKeeper may show a leader and a full ISR all the while."""
+    all. ZooKeeper may show a leader and a full ISR all the while.
+
+    After a failover that is every replica of such a broker: what a former controller told it, and
+    whether it has been restarted since, nobody knows.
+    """
     replicas: dict[int, list[int]] = {}
     for partition in topic.partitions:
         for broker_id in partition.uninformed:
@@ -151,8 +155,8 @@ def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | 
         return None
     what = "leads" if leaders_only else "leads or follows"
     named = [
-        f"broker {broker_id} does not know that it {what} {len(partitions)} partitions "
-        f"{partitions[:10]}"
+        f"broker {broker_id} has not confirmed that it {what} "
+        f"{len(partitions)} partitions {partitions[:10]}"
         for broker_id, partitions in replicas.items()
     ]
     return (
