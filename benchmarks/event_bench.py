@@ -70,7 +70,7 @@ class _Nowhere:
             for each in brokers
         ]
 
-    def unreached(self) -> Sequence[int]:
+    def silent(self) -> Sequence[int]:
         return ()
 
     def close_all(self) -> None: ...

@@ -401,7 +401,7 @@ class RegentProcess:
                 return self._world.protocol
             case fx.ReportedFacts():
                 return facts_of(effect.brokers)
-            case fx.UnreachedBrokers():
+            case fx.SilentBrokers():
                 cut = self._world.network.is_cut
                 return [b for b in self._world.brokers if cut(self.name, b)]
             case fx.CurrentTime():

@@ -376,7 +376,7 @@ class _Channels:
     def facts(self, brokers: Sequence[Broker]) -> Sequence[BrokerFacts]:
         return facts_of(brokers)
 
-    def unreached(self) -> Sequence[int]:
+    def silent(self) -> Sequence[int]:
         return ()
 
     def close_all(self) -> None:

@@ -135,7 +135,7 @@ class ReportedFacts(Effect[Sequence[BrokerFacts]], frozen=True):
     brokers: Sequence[Broker]
 
 
-class UnreachedBrokers(Effect[Sequence[int]], frozen=True):
+class SilentBrokers(Effect[Sequence[int]], frozen=True):
     """Live brokers whose last request failed, or that have not answered any in this term or since
     they started. Waits for nothing."""
 

@@ -288,8 +288,8 @@ class ControllerChannelManager:
             if (problem := channel.problem) is not None
         }
 
-    def unreached(self) -> Sequence[int]:
-        """Brokers that do not answer; the effect ``UnreachedBrokers``."""
+    def silent(self) -> Sequence[int]:
+        """Brokers that do not answer; the effect ``SilentBrokers``."""
         return [b for b, channel in self._channels.items() if not channel.is_answering]
 
     def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:

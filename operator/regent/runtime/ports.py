@@ -211,8 +211,8 @@ class BrokerChannelsPort(Protocol):
         """What these have said about themselves by now, see ``effects.ReportedFacts``."""
         ...
 
-    def unreached(self) -> Sequence[int]:
-        """Brokers that do not answer at the moment, see ``effects.UnreachedBrokers``."""
+    def silent(self) -> Sequence[int]:
+        """Brokers that do not answer at the moment, see ``effects.SilentBrokers``."""
         ...
 
     def close_all(self) -> None:

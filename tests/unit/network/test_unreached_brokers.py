@@ -83,11 +83,11 @@ async def test_a_broker_that_understands_no_version_is_uninformed_until_it_does(
         manager.send(batch(stub))
         await until(lambda: manager.uninformed() == {1: frozenset([TP])})
         assert "does not list API 4" in manager.problems()[1]
-        assert list(manager.unreached()) == [1]
+        assert list(manager.silent()) == [1]
         stub.supported = SUPPORTED_BY_3_9
         await responses.wait_for(1)
         await until(lambda: not manager.uninformed())
-        assert list(manager.unreached()) == []
+        assert list(manager.silent()) == []
 
 
 async def test_a_broker_that_has_not_answered_yet_is_to_get_no_leaders() -> None:
@@ -95,10 +95,10 @@ async def test_a_broker_that_has_not_answered_yet_is_to_get_no_leaders() -> None
         stub.hold.clear()
         manager.send(batch(stub))
         await until(lambda: stub.received)
-        assert list(manager.unreached()) == [1]
+        assert list(manager.silent()) == [1]
         stub.hold.set()
         await responses.wait_for(1)
-        assert list(manager.unreached()) == []
+        assert list(manager.silent()) == []
 
 
 async def test_a_moment_out_of_reach_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from regent.controller.view import PartitionHealth, TopicView
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
@@ -55,6 +57,17 @@ class TestHealth:
         )
         assert plan.status is not None
         assert plan.status.partition_states[0].partition == 1
+
+    def test_no_topic_becomes_ready_before_its_leaders_have_answered_this_controller(self) -> None:
+        seen = view(TopicView("orders", ID, (partition(0, (2, 1)), partition(1, (1, 2)))))
+        quiet = msgspec.structs.replace(seen, silent=(2,))
+        plan = plan_topic(request(owned(), quiet, config={}))
+        assert state(plan)["Ready"] == "False/BrokersUnreached"
+        assert "brokers [2], which lead partitions, have not answered" in said(plan).message
+        ready = plan_topic(request(owned(), seen, config={})).status
+        assert ready is not None
+        known = owned(status=ready.model_dump(by_alias=True, mode="json"))
+        assert state(plan_topic(request(known, quiet, config={})))["Ready"] == READY["Ready"]
 
     def test_a_follower_that_was_not_informed_is_unhealthy_but_ready(self) -> None:
         plan = self._plan(partition(0, (1, 2), uninformed=(2,)), partition(1, (2, 1)))

@@ -115,7 +115,20 @@ async def test_brokers_out_of_reach_are_shown_also_if_they_know_everything() -> 
         del known[2]
         publisher.look_for_uninformed()
         await until(publisher, lambda _: news == [frozenset(), frozenset()])
-        assert publisher.view.unreached == ()
+        assert not publisher.view.unreached
+
+
+async def test_brokers_that_do_not_answer_are_shown_until_they_do() -> None:
+    silent = [2, 1]
+    async with publishing(await cluster(), silent=lambda: list(silent)) as publisher:
+        await told(publisher, None)
+        assert publisher.view.silent == (1, 2)
+        news: list[frozenset[str] | None] = []
+        publisher.subscribe(news.append)
+        silent.clear()
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: news == [frozenset()])
+        assert not publisher.view.silent
 
 
 async def test_what_a_broker_out_of_reach_does_not_know_is_in_the_first_view_of_it() -> None:

@@ -14,7 +14,7 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import ElectionType
 from regent.controller.config import FIRST_BALANCE_CHECK_MS
-from regent.controller.effects import ArmTimer, UnreachedBrokers
+from regent.controller.effects import ArmTimer, SilentBrokers
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.events import AutoPreferredReplicaLeaderElection
 from regent.controller.state.causes import CauseKind
@@ -57,8 +57,8 @@ async def _told(
 ) -> list[TopicPartition]:
     """The candidates whose preferred replica would learn that it is to lead: the others would have
     no leader until it does (upstream does not look whether a broker answers)."""
-    unreached = frozenset(await UnreachedBrokers())
-    return [tp for tp in candidates if context.cluster.replicas(tp)[0] not in unreached]
+    silent = frozenset(await SilentBrokers())
+    return [tp for tp in candidates if context.cluster.replicas(tp)[0] not in silent]
 
 
 def movable_leaders(context: ControllerContext, percentage: int) -> list[TopicPartition]:

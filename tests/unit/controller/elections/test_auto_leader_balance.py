@@ -146,10 +146,10 @@ class TestCandidates:
     def test_no_partition_goes_to_a_broker_that_would_not_learn_of_it(self) -> None:
         world = cluster(20)
         active = fail_over(world)
-        world.driver.unreached = (1,)
+        world.driver.silent = (1,)
         check(world, active)
         assert led_by(world, 2) == 20
-        world.driver.unreached = ()
+        world.driver.silent = ()
         check(world, active)
         assert led_by(world, 2) == 0
 

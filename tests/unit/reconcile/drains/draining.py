@@ -62,6 +62,7 @@ class Cluster:
         self.unreadable: dict[str, str] = {}
         self.cordoned: tuple[int, ...] = ()
         self.unreached: tuple[int, ...] = ()
+        self.silent: tuple[int, ...] = ()
         self.is_client = False
         self.is_complete = True
         self.configs: dict[str, dict[str, str]] = {}
@@ -120,6 +121,7 @@ class Cluster:
             },
             unreadable_topics=dict(self.unreadable),
             unreached=self.unreached,
+            silent=self.silent,
             cluster_id="cluster-a",
             cordoned=self.cordoned,
             broker_facts=tuple(
