@@ -70,6 +70,9 @@ class _Nowhere:
             for each in brokers
         ]
 
+    def silent(self) -> Sequence[int]:
+        return ()
+
     def close_all(self) -> None: ...
 
 

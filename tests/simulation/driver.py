@@ -401,6 +401,9 @@ class RegentProcess:
                 return self._world.protocol
             case fx.ReportedFacts():
                 return facts_of(effect.brokers)
+            case fx.SilentBrokers():
+                cut = self._world.network.is_cut
+                return [b for b in self._world.brokers if cut(self.name, b)]
             case fx.CurrentTime():
                 return self._world.clock.now_ms()
             case fx.OwnSession():

@@ -97,6 +97,7 @@ class StubBroker:
         received: Control requests in the order of arrival.
         connections: Number of connections accepted so far.
         faults: Taken from the left, one per control request; None stands for a healthy answer.
+        supported: Lowest and highest version of each API that it understands, as it says.
         configs: Answer to DescribeConfigs; None: refuse it.
         errors: Top-level error code by API key.
         partition_errors: Error codes of single partitions, by (topic, partition).
@@ -132,7 +133,7 @@ class StubBroker:
         self.hold.set()
         self.slow_reading = 0.0
         self.port = 0
-        self._supported = dict(supported)
+        self.supported = dict(supported)
         self._decode = decode
         self._ssl_context = ssl_context
         self._registration_version = registration_version
@@ -383,7 +384,7 @@ class StubBroker:
 
     def _answer_api_versions(self, version: int, frame: bytes) -> bytes:
         correlation_id = int.from_bytes(frame[4:8], "big")
-        lowest, highest = self._supported[API_VERSIONS]
+        lowest, highest = self.supported[API_VERSIONS]
         known = lowest <= version <= highest
         if not known or version == 0:
             v0 = api_versions_v0
@@ -392,7 +393,7 @@ class StubBroker:
                     error_code=ErrorCode.none if known else ErrorCode.unsupported_version,
                     api_keys=tuple(
                         v0.ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b))
-                        for k, (a, b) in self._supported.items()
+                        for k, (a, b) in self.supported.items()
                         if known
                     ),
                 )
@@ -409,7 +410,7 @@ class StubBroker:
                     error_code=ErrorCode.none,
                     api_keys=tuple(
                         v3.ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b))
-                        for k, (a, b) in self._supported.items()
+                        for k, (a, b) in self.supported.items()
                     ),
                     throttle_time=_NO_THROTTLE,
                 )

@@ -135,6 +135,11 @@ class ReportedFacts(Effect[Sequence[BrokerFacts]], frozen=True):
     brokers: Sequence[Broker]
 
 
+class SilentBrokers(Effect[Sequence[int]], frozen=True):
+    """Live brokers whose last request failed, or that have not answered any in this term or since
+    they started. Waits for nothing."""
+
+
 class SendRequests(Effect[None], frozen=True):
     """Enqueue a batch to the brokers' channels. Answers come back as events."""
 

@@ -145,6 +145,9 @@ class TopicView(msgspec.Struct, frozen=True):
         )
 
 
+Numbers = tuple[int, ...]
+
+
 class ClusterView(msgspec.Struct, frozen=True):
     """The cluster as the controller last published it.
 
@@ -165,6 +168,9 @@ class ClusterView(msgspec.Struct, frozen=True):
         cluster_id: Id of the Kafka cluster (``/cluster/id``); None if it is not known. What is said
             about a topic holds for this cluster only.
         cordoned: Brokers that get no new replicas as long as there are enough others.
+        unreached: Live brokers that have been out of the controller's reach for a while.
+        silent: Live brokers that have not answered this controller yet, or do not answer it now.
+            What they do is not known, and may be known in a moment.
         is_client: Whether a broker is the controller, and this process asks it. What only a
             controller knows is missing then: refusals, brokers that are shutting down.
         active_regent: Another Regent that is the controller, as far as known; None: this process
@@ -182,6 +188,8 @@ class ClusterView(msgspec.Struct, frozen=True):
     broker_facts: tuple[BrokerFacts, ...] = ()
     shutting_down: tuple[int, ...] = ()
     cordoned: tuple[int, ...] = ()
+    unreached: tuple[int, ...] = ()
+    silent: tuple[int, ...] = ()
     is_client: bool = False
     active_regent: ActiveRegent | None = None
 
@@ -201,12 +209,13 @@ class ClusterView(msgspec.Struct, frozen=True):
         return self.available_brokers.difference(self.cordoned)
 
     @property
-    def placement_terms(self) -> tuple[frozenset[tuple[int, int, bool]], tuple[int, ...]]:
+    def placement_terms(self) -> tuple[frozenset[tuple[int, int, bool]], Numbers, Numbers, Numbers]:
         """What resources may wait for of the brokers: the live ones, each with its epoch and
-        whether it gets new replicas; and those that are cordoned, alive or not."""
+        whether it gets new replicas; those that are cordoned, alive or not; and those that are not
+        reached, or do not answer."""
         hosts = self.brokers_for_new_replicas
         live = frozenset((b, broker.epoch, b in hosts) for b, broker in self.brokers.items())
-        return live, self.cordoned
+        return live, self.cordoned, self.unreached, self.silent
 
     @property
     def may_act(self) -> bool:

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -24,6 +24,7 @@ from regent.model.errors import ConfigurationError
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts, narrowed_versions
 from regent.network.api_versions import ask_versions
+from regent.network.channel_metrics import ChannelMetrics
 from regent.network.connection import BrokerConnection, SendingStoppedError
 from regent.network.connection_problem import (
     ConnectionProblem,
@@ -31,6 +32,7 @@ from regent.network.connection_problem import (
     endpoint_text,
 )
 from regent.network.encoding_ahead import EncodingAhead
+from regent.network.first_of import first_of
 from regent.network.settings import ChannelSettings, response_timeout
 from regent.protocol import update_metadata
 from regent.protocol.api_versions import (
@@ -73,27 +75,17 @@ CHECK_INTERVAL: Final = 10.0
 that are idle for ten minutes, firewalls forget them sooner."""
 
 REFUSED_INTERVAL: Final = 60.0
-"""Seconds after which a broker that refuses to tell its settings is asked again: somebody may have
-given the right."""
+"""Seconds after which a broker is asked again that refuses to tell its settings, or understands no
+version of what it is to be told: somebody may have given the right, or put that right."""
 
-_FAILURES: Final = (OSError, TimeoutError, DecodeError, AuthenticationError, ConfigurationError)
-
-
-class ChannelMetrics(msgspec.Struct):
-    """Counters of one channel since it was opened.
-
-    Attributes:
-        queued: Partitions that wait, once for each kind of request; a list of brokers and the
-            request in flight count one each. Now.
-        sent: Requests written to the broker, repeated and stopped ones included.
-        answered: Requests that the broker answered.
-        failures: Failed attempts to connect or to send.
-    """
-
-    queued: int = 0
-    sent: int = 0
-    answered: int = 0
-    failures: int = 0
+_FAILURES: Final = (
+    OSError,
+    TimeoutError,
+    DecodeError,
+    AuthenticationError,
+    ConfigurationError,
+    UnsupportedBrokerError,
+)
 
 
 class BrokerChannel:
@@ -161,6 +153,7 @@ class BrokerChannel:
         self._pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
         self._in_flight: ControlRequest | None = None
+        self._uninformed: frozenset[TopicPartition] | None = None
         self._connection: BrokerConnection | None = None
         self._endpoint: EndPoint | None = None
         self._metrics = ChannelMetrics()
@@ -212,8 +205,17 @@ class BrokerChannel:
 
     @property
     def uninformed(self) -> frozenset[TopicPartition]:
-        """Partitions of whose leadership the broker still has to be informed."""
-        return frozenset(self._pending.leadership).union(leadership_in(self._in_flight))
+        """Partitions of whose leadership the broker still has to be informed. The same object as
+        long as nothing changes, as there may be 100,000."""
+        if self._uninformed is None:
+            waiting = frozenset(self._pending.leadership)
+            self._uninformed = waiting.union(leadership_in(self._in_flight))
+        return self._uninformed
+
+    @property
+    def is_answering(self) -> bool:
+        """Whether the broker has answered a request, and none has failed since."""
+        return self._metrics.answered > 0 and self.unreached_since is None
 
     @property
     def is_connected(self) -> bool:
@@ -231,6 +233,8 @@ class BrokerChannel:
     def add(self, requests: ControlRequests, metadata: Metadata) -> None:
         """Add what a batch has for the broker; see :meth:`PendingRequests.add`."""
         self._pending.add(requests, metadata)
+        if self.broker.broker_id in (requests.leader_and_isr.keys() | requests.stop_replica.keys()):
+            self._uninformed = None
         self._something_waits.set()
 
     def close(self) -> None:
@@ -261,7 +265,7 @@ class BrokerChannel:
             if self._stands_by:
                 await self._stand_by()
             elif self.reported is not None and self.reported.topics is None:
-                await _first_of(self._something_waits.wait(), asyncio.sleep(REFUSED_INTERVAL))
+                await first_of(self._something_waits.wait(), asyncio.sleep(REFUSED_INTERVAL))
                 if not self._pending:
                     self._disconnect()
                     await self._until_it_works(self._connect)
@@ -271,7 +275,7 @@ class BrokerChannel:
     async def _stand_by(self) -> None:
         """Stay connected until something waits, the connection is lost, or the broker was asked."""
         connection = await self._until_it_works(self._connect)
-        await _first_of(
+        await first_of(
             self._something_waits.wait(), connection.wait_lost(), asyncio.sleep(CHECK_INTERVAL)
         )
         if self._stands_by and not connection.is_lost:
@@ -290,26 +294,37 @@ class BrokerChannel:
 
     async def _exchange(self, request: ControlRequest) -> None:
         """Send a request until it is answered."""
-        api_key = api_key_of(request)
-        try:
-            version = choose_version(
-                api_key, protocol=self._protocol_version(), supported=self._supported
-            )
-        except UnsupportedBrokerError as error:
-            if api_key not in self._unsupported:
-                self._unsupported.add(api_key)
-                self._log(logging.ERROR, "broker skipped: no common version", error=str(error))
-            return
         self._in_flight = request
+        version = await self._until_it_works(functools.partial(self._version_of, request))
+        if version is None:
+            self._in_flight = None
+            return
         body = await self._encoded(request, version)
         send = functools.partial(self._send, request, version, body)
         try:
             response = await self._until_it_works(send)
         finally:
             self._ahead.cancel()
-        self._in_flight = None
+        self._in_flight = self._uninformed = None
         self._metrics.answered += 1
         self._on_response(response)
+
+    async def _version_of(self, request: ControlRequest) -> int | None:
+        """The version at which to send a request; None: leave it out. Not so leadership: a broker
+        that cannot be told of that is as out of reach as one that does not answer."""
+        await self._connect()
+        api_key = api_key_of(request)
+        try:
+            return choose_version(
+                api_key, protocol=self._protocol_version(), supported=self._supported
+            )
+        except UnsupportedBrokerError as error:
+            if leadership_in(request):
+                raise
+            if api_key not in self._unsupported:
+                self._unsupported.add(api_key)
+                self._log(logging.ERROR, "request left out: no common version", error=str(error))
+            return None
 
     async def _encoded(self, request: ControlRequest, version: int) -> Body:
         """What takes long is encoded beside the loop, one after the other: several at once would
@@ -376,15 +391,17 @@ class BrokerChannel:
                 self._warn(self.problem)
                 if not self.settled.is_set():
                     self._settle()
-                settings = self._settings
-                doublings = min(self._failures_in_a_row - 1, 10)
-                await asyncio.sleep(
-                    min(settings.retry_delay * 2**doublings, settings.max_retry_delay)
-                )
+                await asyncio.sleep(self._pause_after(error))
             else:
                 self._failures_in_a_row = 0
                 self.problem = self.unreached_since = None
                 return result
+
+    def _pause_after(self, error: Exception) -> float:
+        if isinstance(error, UnsupportedBrokerError):
+            return REFUSED_INTERVAL
+        settings, doublings = self._settings, min(self._failures_in_a_row - 1, 10)
+        return min(settings.retry_delay * float(2**doublings), settings.max_retry_delay)
 
     async def _connect(self) -> BrokerConnection:
         """The open connection; a new one if there is none, or the broker closed it."""
@@ -479,16 +496,3 @@ class BrokerChannel:
 
     def _log(self, level: int, message: str, **extra: object) -> None:
         logger.log(level, message, extra={"broker_id": self.broker.broker_id, **extra})
-
-
-async def _first_of(*waits: Coroutine[object, object, object]) -> None:
-    """Wait until one of several waits ends; the others are over, too, when this returns."""
-    tasks = [asyncio.ensure_future(wait) for wait in waits]
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
-    for task in done:
-        task.result()

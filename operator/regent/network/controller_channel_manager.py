@@ -11,7 +11,8 @@ from typing import Final
 from regent.model.cluster import Broker
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.model.topic_config import BrokerFacts
-from regent.network.broker_channel import BrokerChannel, ChannelMetrics
+from regent.network.broker_channel import BrokerChannel
+from regent.network.channel_metrics import ChannelMetrics
 from regent.network.encoding_ahead import EncodingAhead
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import ProtocolVersion, cluster_protocol_version
@@ -287,15 +288,17 @@ class ControllerChannelManager:
             if (problem := channel.problem) is not None
         }
 
+    def silent(self) -> Sequence[int]:
+        """Brokers that do not answer; the effect ``SilentBrokers``."""
+        return [b for b, channel in self._channels.items() if not channel.is_answering]
+
     def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
         """See :class:`~regent.runtime.ports.ConnectionsPort`."""
         before = asyncio.get_running_loop().time() - UNREACHED_S
         return {
-            broker_id: uninformed
+            broker_id: channel.uninformed
             for broker_id, channel in self._channels.items()
-            if channel.unreached_since is not None
-            and channel.unreached_since <= before
-            and (uninformed := channel.uninformed)
+            if channel.unreached_since is not None and channel.unreached_since <= before
         }
 
     def _listener(self) -> str | None:

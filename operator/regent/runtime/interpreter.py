@@ -67,6 +67,7 @@ class Interpreter:
             ),
             fx.ReaddressChannels: lambda x: channels.readdress(x.brokers),
             fx.ReportedFacts: lambda x: channels.facts(x.brokers),
+            fx.SilentBrokers: lambda x: channels.silent(),
             fx.Resigned: self._resigned,
             fx.ArmTimer: self._arm_timer,
             fx.CancelTimer: lambda x: self._cancel_timer(x.name),

@@ -211,6 +211,10 @@ class BrokerChannelsPort(Protocol):
         """What these have said about themselves by now, see ``effects.ReportedFacts``."""
         ...
 
+    def silent(self) -> Sequence[int]:
+        """Brokers that do not answer at the moment, see ``effects.SilentBrokers``."""
+        ...
+
     def close_all(self) -> None:
         """Close every channel and drop what waits; no answer is delivered afterwards."""
         ...
@@ -299,7 +303,8 @@ class ConnectionsPort(Protocol):
 
     def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
         """Brokers that have been out of reach for a while, each with the partitions of whose
-        leadership it has not been informed."""
+        leadership it has not been informed, if there are any. What has not changed is the same
+        object as before."""
         ...
 
     async def start(self) -> None:

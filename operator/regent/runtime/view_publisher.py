@@ -53,7 +53,7 @@ _HEALTH = {
 Listener = Callable[[frozenset[str] | None], None]
 
 Uninformed = Mapping[int, frozenset[TopicPartition]]
-"""Brokers that are out of reach, each with what it has not been informed of."""
+"""Brokers that are out of reach, each with what it has not been informed of, if there is any."""
 
 NOBODY: Final[Uninformed] = MappingProxyType({})
 
@@ -115,6 +115,7 @@ class ViewPublisher:
         pause: Waits for some seconds.
         are_brokers_informed: Whether none of them still has to be sent anything.
         uninformed: Which brokers are out of reach, and what they do not know.
+        silent: Which do not answer.
         describing: What the context does not have by itself.
     """
 
@@ -125,6 +126,7 @@ class ViewPublisher:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
         are_brokers_informed: Callable[[], bool] = lambda: True,
         uninformed: Callable[[], Uninformed] = lambda: NOBODY,
+        silent: Callable[[], Sequence[int]] = tuple,
         describing: Describing = OF_THE_CONTROLLER,
     ) -> None:
         self._controller = controller
@@ -139,6 +141,8 @@ class ViewPublisher:
         self._unreadable: Mapping[str, str] = {}
         self._ask_uninformed = uninformed
         self._uninformed = NOBODY
+        self._ask_silent = silent
+        self._silent: tuple[int, ...] = ()
         self._complete_of: ActiveController | None = None
         self._wake = asyncio.Event()
         self.view = ClusterView()
@@ -166,6 +170,8 @@ class ViewPublisher:
             self.view.brokers is not before.brokers
             or self.view.shutting_down != before.shutting_down
             or self.view.cordoned != before.cordoned
+            or self.view.unreached != before.unreached
+            or self.view.silent != before.silent
         )
         self._wake.set()
         if self.view.active_regent != before.active_regent and not self._is_being_read():
@@ -174,17 +180,22 @@ class ViewPublisher:
     def look_for_uninformed(self) -> None:
         """Publish what is new of brokers out of reach: they report nothing."""
         changed = self._take_uninformed()
-        if changed:
+        is_active = self._controller.active is not None
+        reach = self.view.unreached, self.view.silent
+        if changed or (is_active and reach != (tuple(sorted(self._uninformed)), self._silent)):
             self.publish(changed)
 
     def _take_uninformed(self) -> frozenset[str]:
         """Ask what brokers do not know. Returns the topics of which that has changed."""
         before, self._uninformed = self._uninformed, self._ask_uninformed()
+        self._silent = tuple(sorted(self._ask_silent()))
         nothing: frozenset[TopicPartition] = frozenset()
         return frozenset(
             tp.topic
             for broker_id in {**before, **self._uninformed}
-            for tp in before.get(broker_id, nothing) ^ self._uninformed.get(broker_id, nothing)
+            if (known := before.get(broker_id, nothing))
+            is not (now := self._uninformed.get(broker_id, nothing))
+            for tp in known ^ now
         )
 
     def _is_being_read(self) -> bool:
@@ -275,6 +286,8 @@ class ViewPublisher:
             shutting_down=() if active is None else tuple(active.context.shutting_down_broker_ids),
             broker_facts=() if active is None else active.context.broker_facts.all(),
             cordoned=() if active is None else active.context.cordoned_brokers,
+            unreached=() if active is None else tuple(sorted(self._uninformed)),
+            silent=() if active is None else self._silent,
             active_regent=None if is_active else self._controller.regent_seen,
         )
 

@@ -93,6 +93,7 @@ class ControllerLoop:
             self.controller,
             are_brokers_informed=self._are_brokers_informed,
             uninformed=lambda: self.connections.uninformed(),
+            silent=lambda: self.connections.channels.silent(),
         )
         self.connections = connect(self)
         self.standby = (

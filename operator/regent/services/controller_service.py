@@ -24,7 +24,7 @@ from regent.model.active_regent import ActiveRegent
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import ControllerGauges, EventMetrics
 from regent.runtime.ports import Connect, Serve
-from regent.runtime.state_change_report import state_change_report
+from regent.runtime.state_change_report import Reach, state_change_report
 from regent.services.controller_loop import ControllerLoop, ReplicaSettings
 from regent.services.service_thread import ServiceThread
 from regent.standby.status import StandbyStatus
@@ -271,12 +271,18 @@ class ControllerService(ServiceThread):
         if active is None:
             problem = "this Regent is not the controller"
             return JsonAnswer(HTTPStatus.SERVICE_UNAVAILABLE, identity | {"problem": problem})
-        report = state_change_report(active.context, topic, partition)
+        report = state_change_report(active.context, topic, partition, self._reach())
         if report is None:
             what = topic if partition is None else f"{topic}-{partition}"
             problem = f"there is no {'topic' if partition is None else 'partition'} {what!r}"
             return JsonAnswer(HTTPStatus.NOT_FOUND, identity | {"problem": problem})
         return JsonAnswer(HTTPStatus.OK, identity | {"problem": None} | report)
+
+    def _reach(self) -> Reach:
+        if self._parts is None:
+            return Reach()
+        connections = self._parts.connections
+        return Reach(connections.uninformed(), connections.channel_problems())
 
     def _unreached(self) -> dict[str, str]:
         parts = self._parts

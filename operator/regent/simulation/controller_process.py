@@ -175,6 +175,8 @@ class ControllerProcess:
                     BrokerFacts(broker_id=broker.broker_id, settings={}, has_answered=True)
                     for broker in effect.brokers
                 ]
+            case fx.SilentBrokers():
+                return ()
             case fx.CurrentTime():
                 return self._clock.now_ms()
             case fx.OwnSession():

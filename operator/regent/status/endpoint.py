@@ -138,11 +138,13 @@ class _PartitionTrail(msgspec.Struct):
     before: _Leadership | None
     dropped: int
     changes: list[_Change]
+    uninformed: list[int] | None = None
 
 
 class _BrokerTrail(msgspec.Struct):
     isShuttingDown: bool  # noqa: N815
     last: _Cause | None
+    problem: str | None = None
 
 
 class _WhyRefusal(msgspec.Struct):

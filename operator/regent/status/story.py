@@ -47,6 +47,7 @@ def tell_partition(
     yield from _indented(_minimum(found, topic))
     yield from _indented(_reassignment(found))
     yield from _indented(_refusals(trail))
+    yield from _indented(_uninformed(found, trail, regent))
     yield from _indented(_past(found, trail, regent))
 
 
@@ -182,6 +183,17 @@ def _reassignment(found: Json) -> Iterator[str]:
 def _refusals(trail: Json | None) -> Iterator[str]:
     for broker_id, error in () if trail is None else trail["refusals"]:
         yield f"Broker {broker_id} refuses what Regent requests for it: {error}."
+
+
+def _uninformed(found: Json, trail: Json | None, regent: Json | None) -> Iterator[str]:
+    for broker_id in () if trail is None else trail.get("uninformed") or ():
+        what = "lead" if broker_id == found["leader"] else "follow"
+        known = {} if regent is None else regent["brokers"].get(str(broker_id), {})
+        why = f" at {known['problem']}" if known.get("problem") else ""
+        yield (
+            f"Broker {broker_id} has not been told to {what} it, as Regent does not reach it{why}. "
+            "Until then it does what it knew before, if anything."
+        )
 
 
 # What happened

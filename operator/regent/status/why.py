@@ -89,7 +89,8 @@ def _trail(answer: EndpointAnswer) -> Mapping[str, Any] | None:
 async def _topic(
     reader: ClusterReader, target: Target, trail: Mapping[str, Any] | None, problems: list[str]
 ) -> Report | None:
-    changed = [] if trail is None else [p["partition"] for p in trail["partitions"] if p["changes"]]
+    known = [] if trail is None else trail["partitions"]
+    changed = [p["partition"] for p in known if p["changes"] or p.get("uninformed")]
     return await read_topic(reader, target, changed=changed, problems=problems)
 
 

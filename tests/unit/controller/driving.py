@@ -71,6 +71,7 @@ class Driver:
     Attributes:
         sent: Batches in the order of their sending.
         broker_settings: What brokers have said of theirs; None: one has not answered.
+        silent: Brokers that do not answer.
         standby: What the standby has.
         answering: Sessions of replicas that answer, whatever an event has said of them.
         before: Called with every effect before it is performed: what others do just then. An error
@@ -82,6 +83,7 @@ class Driver:
         self.client = client
         self.inter_broker_protocol = NEWEST
         self.broker_settings: dict[int, Mapping[str, str] | None] = {}
+        self.silent: tuple[int, ...] = ()
         self.now_ms = 1_000_000_000
         self.performed: list[Effect[Any]] = []
         self.sent: list[ControlRequests] = []
@@ -149,6 +151,8 @@ class Driver:
                 return self.inter_broker_protocol
             case effects.ReportedFacts():
                 return facts_of(effect.brokers, self.broker_settings)
+            case effects.SilentBrokers():
+                return self.silent
             case effects.ArmTimer():
                 self.timers[effect.name] = effect
             case effects.CancelTimer():

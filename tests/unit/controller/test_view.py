@@ -70,8 +70,18 @@ BROKERS = {1: Broker(1, 10, ()), 2: Broker(2, 20, ())}
         {"shutting_down": (2,)},
         {"cordoned": (2,)},
         {"cordoned": (77,)},
+        {"unreached": (2,)},
+        {"silent": (2,)},
     ],
-    ids=["gone", "restarted", "shutting down", "cordoned", "cordoned, not alive"],
+    ids=[
+        "gone",
+        "restarted",
+        "shutting down",
+        "cordoned",
+        "cordoned, not alive",
+        "unreached",
+        "silent",
+    ],
 )
 def test_what_resources_wait_for_of_the_brokers(changes: dict[str, Any]) -> None:
     before = ClusterView(brokers=BROKERS)

@@ -216,7 +216,7 @@ async def test_a_broker_without_api_versions_3_is_asked_again() -> None:
         assert stub.connections == 1
 
 
-async def test_a_broker_without_a_common_version_is_skipped(
+async def test_a_request_without_a_common_version_is_left_out(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     supported = SUPPORTED_BY_3_9 | {UPDATE_METADATA: (0, 3)}
@@ -229,7 +229,7 @@ async def test_a_broker_without_a_common_version_is_skipped(
             await responses.wait_for(2 * number + 2)
     assert [each.api_key for each in stub.received] == [LEADER_AND_ISR, STOP_REPLICA] * 2
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
-    assert [record.getMessage() for record in errors] == ["broker skipped: no common version"]
+    assert [record.getMessage() for record in errors] == ["request left out: no common version"]
 
 
 async def test_old_stop_replica_is_split_and_each_half_answered() -> None:

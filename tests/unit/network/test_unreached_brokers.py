@@ -8,9 +8,10 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from regent.network import controller_channel_manager
+from regent.network import broker_channel, controller_channel_manager
 from regent.network.controller_channel_manager import ControllerChannelManager
-from tests.support.stub_broker import stub_brokers
+from regent.protocol.api_versions import API_KEYS
+from tests.support.stub_broker import SUPPORTED_BY_3_9, StubBroker, stub_brokers
 from tests.unit.network.open_channels import (
     FAST,
     TP,
@@ -41,11 +42,12 @@ async def test_a_broker_that_nobody_connects_to_is_uninformed_until_somebody_doe
         astray = msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
         async with channels(astray) as (manager, responses):
             await until(manager.problems)
-            assert manager.uninformed() == {}, "it knows all that there is to know"
+            assert manager.uninformed() == {1: frozenset()}, "it knows all that there is to know"
             manager.send(only_update_metadata(stub))
-            assert manager.uninformed() == {}, "it leads and follows nothing"
+            assert manager.uninformed() == {1: frozenset()}, "it leads and follows nothing"
             manager.send(batch(stub))
             assert manager.uninformed() == {1: frozenset([TP])}
+            assert manager.uninformed()[1] is manager.uninformed()[1], "there may be very many"
             manager.readdress([stub.registration])
             await responses.wait_for(1)
             await until(lambda: not manager.uninformed())
@@ -66,6 +68,37 @@ async def test_a_broker_that_does_not_answer_is_uninformed_until_it_does() -> No
         await responses.wait_for(1)
         await until(lambda: not manager.uninformed())
         assert manager.problems() == {}
+
+
+async def test_a_broker_that_understands_no_version_is_uninformed_until_it_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A proxy that does not let the controller's requests through, for instance."""
+    monkeypatch.setattr(broker_channel, "REFUSED_INTERVAL", 0.01)
+    closed = {key: known for key, known in SUPPORTED_BY_3_9.items() if key not in API_KEYS}
+    async with (
+        StubBroker(1, supported=closed) as stub,
+        channels(stub.registration) as (manager, responses),
+    ):
+        manager.send(batch(stub))
+        await until(lambda: manager.uninformed() == {1: frozenset([TP])})
+        assert "does not list API 4" in manager.problems()[1]
+        assert list(manager.silent()) == [1]
+        stub.supported = SUPPORTED_BY_3_9
+        await responses.wait_for(1)
+        await until(lambda: not manager.uninformed())
+        assert list(manager.silent()) == []
+
+
+async def test_a_broker_that_has_not_answered_yet_is_to_get_no_leaders() -> None:
+    async with stub_brokers(1) as (stub,), channels(stub.registration) as (manager, responses):
+        stub.hold.clear()
+        manager.send(batch(stub))
+        await until(lambda: stub.received)
+        assert list(manager.silent()) == [1]
+        stub.hold.set()
+        await responses.wait_for(1)
+        assert list(manager.silent()) == []
 
 
 async def test_a_moment_out_of_reach_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:

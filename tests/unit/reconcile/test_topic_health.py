@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from regent.controller.view import PartitionHealth, TopicView
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
@@ -50,17 +52,28 @@ class TestHealth:
         assert state(plan)["Reconciling"] == "True/BrokersUnreached"
         assert state(plan)["Healthy"] == "False/BrokersUnreached"
         assert said(plan).message == (
-            "the controller does not reach brokers [2]: broker 2 does not know that it leads 1 "
+            "the controller does not reach brokers [2]: broker 2 has not confirmed that it leads 1 "
             "partitions [1]; `regent status` says why it does not"
         )
         assert plan.status is not None
         assert plan.status.partition_states[0].partition == 1
 
+    def test_no_topic_becomes_ready_before_its_leaders_have_answered_this_controller(self) -> None:
+        seen = view(TopicView("orders", ID, (partition(0, (2, 1)), partition(1, (1, 2)))))
+        quiet = msgspec.structs.replace(seen, silent=(2,))
+        plan = plan_topic(request(owned(), quiet, config={}))
+        assert state(plan)["Ready"] == "False/BrokersUnreached"
+        assert "brokers [2], which lead partitions, have not answered" in said(plan).message
+        ready = plan_topic(request(owned(), seen, config={})).status
+        assert ready is not None
+        known = owned(status=ready.model_dump(by_alias=True, mode="json"))
+        assert state(plan_topic(request(known, quiet, config={})))["Ready"] == READY["Ready"]
+
     def test_a_follower_that_was_not_informed_is_unhealthy_but_ready(self) -> None:
         plan = self._plan(partition(0, (1, 2), uninformed=(2,)), partition(1, (2, 1)))
         assert state(plan) == {**READY, "Healthy": "False/BrokersUnreached"}
         message = said(plan, ConditionType.HEALTHY).message
-        assert "broker 2 does not know that it leads or follows 1 partitions [0]" in message
+        assert "broker 2 has not confirmed that it leads or follows 1 partitions [0]" in message
 
     def test_many_refusals_make_a_short_message(self) -> None:
         refusals = tuple((broker_id, f"ERROR_{broker_id}") for broker_id in range(8))

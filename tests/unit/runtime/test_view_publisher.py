@@ -101,6 +101,36 @@ async def test_what_brokers_out_of_reach_do_not_know_is_shown_until_they_do() ->
         assert news == [frozenset("ab"), frozenset("a"), frozenset("b")]
 
 
+async def test_brokers_out_of_reach_are_shown_also_if_they_know_everything() -> None:
+    known: dict[int, frozenset[TopicPartition]] = {}
+    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
+        await told(publisher, None)
+        news: list[frozenset[str] | None] = []
+        publisher.subscribe(news.append)
+        known[2] = frozenset()
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: news == [frozenset()])
+        assert publisher.view.unreached == (2,)
+        publisher.look_for_uninformed()
+        del known[2]
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: news == [frozenset(), frozenset()])
+        assert not publisher.view.unreached
+
+
+async def test_brokers_that_do_not_answer_are_shown_until_they_do() -> None:
+    silent = [2, 1]
+    async with publishing(await cluster(), silent=lambda: list(silent)) as publisher:
+        await told(publisher, None)
+        assert publisher.view.silent == (1, 2)
+        news: list[frozenset[str] | None] = []
+        publisher.subscribe(news.append)
+        silent.clear()
+        publisher.look_for_uninformed()
+        await until(publisher, lambda _: news == [frozenset()])
+        assert not publisher.view.silent
+
+
 async def test_what_a_broker_out_of_reach_does_not_know_is_in_the_first_view_of_it() -> None:
     known: dict[int, frozenset[TopicPartition]] = {}
     async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:

@@ -9,7 +9,7 @@ from typing import Any
 
 from regent.controller.kafka_controller import KafkaController
 from regent.model.partition import TopicPartition
-from regent.runtime.state_change_report import state_change_report
+from regent.runtime.state_change_report import Reach, state_change_report
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.status.cluster import read_brokers, read_controller
 from regent.status.reader import ClusterReader
@@ -57,7 +57,11 @@ def configure(world: World, **config: str) -> None:
 
 
 def report_on(
-    world: World, text: str, controller: KafkaController | None = None, partition: int | None = None
+    world: World,
+    text: str,
+    controller: KafkaController | None = None,
+    partition: int | None = None,
+    reach: Reach | None = None,
 ) -> dict[str, Any]:
     """As `regent why --json` prints it; without a controller nobody could be asked."""
 
@@ -67,7 +71,9 @@ def report_on(
         target = await resolve(reader, text) if partition is None else Target(text, partition)
         regent: Any = None
         if controller is not None and controller.active is not None:
-            found = state_change_report(controller.active.context, target.topic, target.partition)
+            found = state_change_report(
+                controller.active.context, target.topic, target.partition, reach
+            )
             regent = json.loads(json.dumps(found))
         changed = [p["partition"] for p in regent["partitions"] if p["changes"]] if regent else []
         return {

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from regent.controller.state.causes import CauseKind, ChangeKind
-from regent.runtime.state_change_report import state_change_report
+from regent.runtime.state_change_report import Reach, state_change_report
 from regent.status.reader import ClusterReader
 from regent.status.sentences import cause_sentence, change_sentences, removed_sentence
 from regent.status.topic import Target, resolve
@@ -25,6 +25,22 @@ from tests.unit.status.telling import (
     report_on,
     story,
 )
+
+
+class TestOutOfReach:
+    def test_who_has_not_been_told_is_named_and_why_not(self) -> None:
+        world, controller = cluster()
+        reach = Reach({1: frozenset([T0]), 2: frozenset([T0])}, {1: "A://h:1: OSError: no"})
+        told = list(tell(report_on(world, "t-0", controller, reach=reach)))
+        assert (
+            "  Broker 1 has not been told to lead it, as Regent does not reach it at A://h:1: "
+            "OSError: no. Until then it does what it knew before, if anything."
+        ) in told
+        assert any(line.startswith("  Broker 2 has not been told to follow it, ") for line in told)
+
+    def test_nobody_is_named_whom_a_regent_reaches(self) -> None:
+        world, controller = cluster()
+        assert "not been told" not in "".join(tell(report_on(world, "t-0", controller)))
 
 
 class TestWithoutARegent:

@@ -8,12 +8,13 @@ Source: ``KafkaController.checkAndTriggerAutoLeaderRebalance``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import ElectionType
 from regent.controller.config import FIRST_BALANCE_CHECK_MS
-from regent.controller.effects import ArmTimer
+from regent.controller.effects import ArmTimer, SilentBrokers
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.events import AutoPreferredReplicaLeaderElection
 from regent.controller.state.causes import CauseKind
@@ -38,6 +39,8 @@ async def process_auto_preferred_replica_leader_election(active: ActiveControlle
     percentage = active.config.leader_imbalance_per_broker_percentage
     candidates = movable_leaders(active.context, percentage)
     if candidates:
+        candidates = await _told(active.context, candidates)
+    if candidates:
         with active.context.trail.because(CauseKind.LEADER_IMBALANCE):
             results = await elect_leaders(active, candidates, ElectionType.PREFERRED)
         active.log.info(
@@ -47,6 +50,15 @@ async def process_auto_preferred_replica_leader_election(active: ActiveControlle
         )
     interval_ms = active.config.leader_imbalance_check_interval_s * 1_000
     await ArmTimer(_TIMER, interval_ms, AutoPreferredReplicaLeaderElection())
+
+
+async def _told(
+    context: ControllerContext, candidates: Sequence[TopicPartition]
+) -> list[TopicPartition]:
+    """The candidates whose preferred replica would learn that it is to lead: the others would have
+    no leader until it does (upstream does not look whether a broker answers)."""
+    silent = frozenset(await SilentBrokers())
+    return [tp for tp in candidates if context.cluster.replicas(tp)[0] not in silent]
 
 
 def movable_leaders(context: ControllerContext, percentage: int) -> list[TopicPartition]:

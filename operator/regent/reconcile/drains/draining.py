@@ -323,7 +323,7 @@ def _course(
             f"nothing is left to be moved; {len(lagging)} of the moved partitions are not in sync "
             f"yet: {enumerate_some(lagging, limit=_NAMED)}",
         )
-    in_name_only = _led_in_name_only(request)
+    in_name_only = _led_in_name_only(request, silent=request.view.silent)
     if in_name_only:
         return DrainPhase.VERIFYING, Assessment(
             Progress.PROGRESSING,
@@ -375,13 +375,18 @@ def _not_in_sync(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str
     ]
 
 
-def _led_in_name_only(request: DrainRequest) -> list[str]:
+def _led_in_name_only(request: DrainRequest, *, silent: Collection[int] = ()) -> list[str]:
     """Partitions that the brokers have, and that nobody else leads although ZooKeeper says so: they
-    may be led by the brokers still, in fact, or by nobody."""
+    may be led by the brokers still, in fact, or by nobody.
+
+    Args:
+        silent: Brokers of which it is not known.
+    """
     return [
         f"{hosted.tp}: leader {hosted.partition.leader}"
         for hosted in request.hosted()
-        if hosted.partition.leader not in request.brokers and not hosted.partition.does_leader_obey
+        if hosted.partition.leader not in request.brokers
+        and (not hosted.partition.does_leader_obey or hosted.partition.leader in silent)
     ]
 
 

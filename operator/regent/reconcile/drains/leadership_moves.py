@@ -70,6 +70,7 @@ def election_back(
         and partition.leader != partition.replicas[0]
         and partition.replicas[0] in partition.isr
         and partition.replicas[0] in request.view.brokers
+        and partition.replicas[0] not in request.view.unreached
     )
 
 
@@ -95,8 +96,9 @@ def _can_lead(request: DrainRequest, partition: PartitionView) -> bool:
 def may_lead(request: DrainRequest, partition: PartitionView, replica: int) -> bool:
     """Whether a replica can lead instead of the brokers.
 
-    Not one whose broker another drain has cordoned: the two would take the partition from each
-    other without end. That one may stay the leader where it is.
+    Not one whose broker the controller does not reach: it would not learn that it leads. And not
+    one whose broker another drain has cordoned: the two would take the partition from each other
+    without end. That one may stay the leader where it is.
     """
     if not (request.is_usable(replica) and replica in partition.isr):
         return False
@@ -155,7 +157,8 @@ def _obstacles(request: DrainRequest, hosted: Hosted) -> Iterator[Obstacle]:
             hosted=hosted,
             reason=ConditionReason.BROKERS_CORDONED,
             message=f"of its replicas {staying} on other brokers {in_sync} are in sync, and all of "
-            "these are drained by other BrokerDrains, or are shutting down; that is waited for",
+            "these are drained by other BrokerDrains, are shutting down, or are not reached by the "
+            "controller; that is waited for",
             is_transient=True,
         )
 

@@ -104,8 +104,8 @@ def _obstacles(request: DrainRequest, hosted: Hosted, after: tuple[int, ...]) ->
             hosted=hosted,
             reason=ConditionReason.NOT_ENOUGH_BROKERS,
             message=f"its {len(partition.replicas)} replicas need as many brokers beside "
-            f"{sorted(brokers)}, alive and not cordoned; start more, or lower its replication "
-            "factor",
+            f"{sorted(brokers)}, alive, reached by the controller and not cordoned; start more, or "
+            "lower its replication factor",
             is_transient=True,
             holds_all=True,
         )

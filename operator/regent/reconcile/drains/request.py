@@ -74,11 +74,13 @@ class DrainRequest(ResourceRequest[BrokerDrain]):
                     yield Hosted(topic, partition)
 
     def is_usable(self, broker_id: int) -> bool:
-        """Whether a broker is alive, stays so, and is not one of those that are drained."""
+        """Whether a broker is alive, stays so, is reached by the controller, and is not one of
+        those that are drained."""
         view = self.view
         return (
             broker_id in view.brokers
             and broker_id not in view.shutting_down
+            and broker_id not in view.unreached
             and broker_id not in self.resource.spec.brokers
         )
 

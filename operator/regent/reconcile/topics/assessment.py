@@ -13,6 +13,7 @@ from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import (
     leadership_assessment,
     refusal_assessment,
+    silence_assessment,
     unreached_assessment,
 )
 from regent.reconcile.verdicts import Assessment, Progress
@@ -68,5 +69,6 @@ def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> As
         refusal_assessment(topic)
         or leadership_assessment(topic)
         or unreached_assessment(topic)
+        or silence_assessment(request)
         or otherwise
     )

@@ -17,6 +17,7 @@ from regent.resources.conditions import (
     ConditionType,
     Verdict,
     enumerate_some,
+    find_condition,
 )
 from regent.resources.kafka_topic_status import (
     MAX_DRIFT_ENTRIES,
@@ -141,7 +142,11 @@ def refusal_assessment(topic: TopicView) -> Assessment | None:
 
 def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | None:
     """Of which replicas brokers have not been informed that the controller does not reach; None: of
-    all. ZooKeeper may show a leader and a full ISR all the while."""
+    all. ZooKeeper may show a leader and a full ISR all the while.
+
+    After a failover that is every replica of such a broker: what a former controller told it, and
+    whether it has been restarted since, nobody knows.
+    """
     replicas: dict[int, list[int]] = {}
     for partition in topic.partitions:
         for broker_id in partition.uninformed:
@@ -151,8 +156,8 @@ def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | 
         return None
     what = "leads" if leaders_only else "leads or follows"
     named = [
-        f"broker {broker_id} does not know that it {what} {len(partitions)} partitions "
-        f"{partitions[:10]}"
+        f"broker {broker_id} has not confirmed that it {what} "
+        f"{len(partitions)} partitions {partitions[:10]}"
         for broker_id, partitions in replicas.items()
     ]
     return (
@@ -166,6 +171,24 @@ def unreached_assessment(topic: TopicView) -> Assessment | None:
     message = unreached_message(topic, leaders_only=True)
     if message is None:
         return None
+    return Assessment(Progress.PROGRESSING, ConditionReason.BROKERS_UNREACHED, message)
+
+
+def silence_assessment(request: TopicRequest) -> Assessment | None:
+    """Progressing while a topic that was not ready has leaders that do not answer, or have not
+    answered this controller yet; otherwise None.
+
+    A topic does not become ready by a failover: that its leaders were not told is forgotten with
+    the term. One that is ready stays so: a moment without an answer is nothing unusual.
+    """
+    topic, silent = request.topic, request.view.silent
+    before = find_condition(request.record.conditions, ConditionType.READY)
+    if topic is None or not silent or (before and before.status is ConditionStatus.TRUE):
+        return None
+    waiting = {p.leader for p in topic.partitions if p.leader in silent}
+    if not waiting:
+        return None
+    message = f"brokers {sorted(waiting)[:10]}, which lead partitions, have not answered yet"
     return Assessment(Progress.PROGRESSING, ConditionReason.BROKERS_UNREACHED, message)
 
 

@@ -143,6 +143,16 @@ class TestCandidates:
         check(world, active)
         assert led_by(world, 2) == 1
 
+    def test_no_partition_goes_to_a_broker_that_would_not_learn_of_it(self) -> None:
+        world = cluster(20)
+        active = fail_over(world)
+        world.driver.silent = (1,)
+        check(world, active)
+        assert led_by(world, 2) == 20
+        world.driver.silent = ()
+        check(world, active)
+        assert led_by(world, 2) == 0
+
     @pytest.mark.parametrize("leaving", [False, True])
     def test_the_partitions_of_a_broker_that_is_down_or_leaving_are_not_even_read(
         self, leaving: bool

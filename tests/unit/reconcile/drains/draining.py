@@ -61,6 +61,8 @@ class Cluster:
         self.deleting: set[str] = set()
         self.unreadable: dict[str, str] = {}
         self.cordoned: tuple[int, ...] = ()
+        self.unreached: tuple[int, ...] = ()
+        self.silent: tuple[int, ...] = ()
         self.is_client = False
         self.is_complete = True
         self.configs: dict[str, dict[str, str]] = {}
@@ -118,6 +120,8 @@ class Cluster:
                 for name, partitions in self.topics.items()
             },
             unreadable_topics=dict(self.unreadable),
+            unreached=self.unreached,
+            silent=self.silent,
             cluster_id="cluster-a",
             cordoned=self.cordoned,
             broker_facts=tuple(

@@ -74,6 +74,37 @@ def test_the_next_leader_is_one_that_is_in_sync() -> None:
     assert cluster.replicas("t") == [(3, 2, 1)]
 
 
+def test_a_broker_is_not_drained_before_the_next_leaders_have_answered_this_controller() -> None:
+    """What is not known after a failover was not known before it."""
+    cluster = Cluster({"t": [(1, 2)]})
+    cluster.silent = (2,)
+    drain = drain_of(cluster, 1)
+    drain.finish()
+    assert leaders(cluster) == [2]
+    assert drain.is_in(DrainPhase.VERIFYING)
+    cluster.silent = ()
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+    cluster.silent = (2,)
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED), "a failover takes nothing back"
+
+
+def test_a_broker_that_would_not_learn_of_it_does_not_lead_next() -> None:
+    cluster = Cluster({"t": [(1, 2, 3)], "pair": [(1, 2)]}, brokers=3)
+    cluster.unreached = (2,)
+    drain = drain_of(cluster, 1)
+    drain.finish()
+    assert leaders(cluster) == [3]
+    assert leaders(cluster, "pair") == [1], "nobody else could be told to lead it"
+    assert drain.blockers == {"pair-0": "BrokersCordoned"}
+    assert not drain.holds(ConditionType.DRAINED)
+    cluster.unreached = ()
+    drain.finish()
+    assert leaders(cluster, "pair") == [2]
+    assert drain.is_in(DrainPhase.DRAINED)
+
+
 def test_partitions_that_could_not_be_written_to_are_all_named_and_the_others_move() -> None:
     cluster = Cluster({"t": [(1, 2), (2, 3)], "single": [(1,)], "wide": [(1, 2, 3)]})
     cluster.configs["t"] = {"min.insync.replicas": "2"}
