@@ -45,6 +45,7 @@ def schedule_of(snapshot: Snapshot, moves: Moves, limits: Limits, *, few: int = 
         least_load=_busiest(moves, brokers),
         least_batches=_least_batches(moves, brokers, limits),
         notes=tuple(_notes(snapshot, moves, packing)),
+        short_of_room=tuple(int(snapshot.brokers.ids[broker]) for broker in room.short),
     )
 
 

@@ -22,6 +22,7 @@ class ScheduleDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=Tru
     least_batches: int
     notes: list[str]
     batches: list[Batch]
+    short_of_room: list[int] | msgspec.UnsetType = msgspec.UNSET
 
 
 class DetailsDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
@@ -53,6 +54,7 @@ def details_document(details: Details) -> DetailsDocument:
             least_batches=schedule.least_batches,
             notes=list(schedule.notes),
             batches=list(schedule.batches),
+            short_of_room=list(schedule.short_of_room) or msgspec.UNSET,
         ),
         notes=list(details.notes) or msgspec.UNSET,
     )
@@ -86,6 +88,9 @@ def details_from(document: DetailsDocument, numbers: Ints, *, source: str) -> De
         least_load=found.least_load,
         least_batches=found.least_batches,
         notes=tuple(found.notes),
+        short_of_room=(
+            () if isinstance(found.short_of_room, msgspec.UnsetType) else tuple(found.short_of_room)
+        ),
     )
     return Details(
         assumptions=tuple(document.assumptions),

@@ -54,6 +54,11 @@ class DiskRoom:
         )
 
     @property
+    def short(self) -> tuple[int, ...]:
+        """Brokers that are watched, by position, in order."""
+        return tuple(sorted(self._disks))
+
+    @property
     def is_ample(self) -> bool:
         """Whether no disk could overflow, whatever the order is."""
         return not self._disks

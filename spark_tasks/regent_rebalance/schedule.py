@@ -69,6 +69,7 @@ class Schedule:
         least_batches: No batches within the limits are fewer.
         notes: What goes wrong while the plan is carried out: disks that overflow, partitions that
             nobody can copy.
+        short_of_room: Ids of brokers whose disks have not room for all new replicas at once.
     """
 
     limits: Limits
@@ -77,6 +78,7 @@ class Schedule:
     least_load: int
     least_batches: int
     notes: tuple[str, ...] = ()
+    short_of_room: tuple[int, ...] = ()
 
     @property
     def seconds(self) -> float:

@@ -44,12 +44,14 @@ class PlannedChange(NamedTuple):
     Attributes:
         previous: Its replicas in the snapshot.
         replicas: What they shall be, the leader first.
+        batch: In which batch it is made, as the planner has it.
     """
 
     topic: str
     partition: int
     previous: tuple[int, ...]
     replicas: tuple[int, ...]
+    batch: int = 0
 
 
 class MissedGoal(NamedTuple):
@@ -70,6 +72,8 @@ class PlannedChanges:
         missed: Soft goals that it does not meet.
         notes: What the planner says of the loads that it was made from.
         warnings: What it says will go wrong: disks and log directories without room.
+        short_of_room: Brokers whose disks have not room for all their new replicas before others
+            have left.
     """
 
     changes: tuple[PlannedChange, ...]
@@ -79,6 +83,7 @@ class PlannedChanges:
     missed: tuple[MissedGoal, ...] = ()
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    short_of_room: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,6 +138,7 @@ class _Change(msgspec.Struct):
     partition: _Id
     replicas: tuple[_Id, ...]
     previous: tuple[_Id, ...]
+    batch: _Id = 0
 
 
 class _Goal(msgspec.Struct):
@@ -150,8 +156,9 @@ class _Bounds(msgspec.Struct):
 _Notes = Annotated[tuple[str, ...], msgspec.Meta(max_length=_NOTES_MAX)]
 
 
-class _Schedule(msgspec.Struct, frozen=True):
+class _Schedule(msgspec.Struct, frozen=True, rename="camel"):
     notes: _Notes = ()
+    short_of_room: tuple[_Id, ...] = ()
 
 
 class _Details(msgspec.Struct):
@@ -228,7 +235,7 @@ def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
         )
     return PlannedChanges(
         changes=tuple(
-            PlannedChange(each.topic, each.partition, each.previous, each.replicas)
+            PlannedChange(each.topic, each.partition, each.previous, each.replicas, each.batch)
             for each in document.partitions
         ),
         bytes=summary.bytes,
@@ -237,6 +244,7 @@ def _read_plan(output: bytes) -> PlannedChanges | PlannerFailed:
         missed=tuple(MissedGoal(goal.name, goal.reason) for goal in summary.goals if not goal.met),
         notes=details.notes,
         warnings=details.schedule.notes,
+        short_of_room=details.schedule.short_of_room,
     )
 
 

@@ -27,7 +27,7 @@ def _problems(plan: PlannedChanges, goals: PlannerGoals) -> Iterator[str]:
         frozenset(each) for each in (goals.pinned, goals.drained, goals.excluded)
     )
     seen: set[tuple[str, int]] = set()
-    for topic, partition, previous, replicas in plan.changes:
+    for topic, partition, previous, replicas, _ in plan.changes:
         name = f"{topic}-{partition}"
         if (topic, partition) in seen:
             yield f"has {name} twice"

@@ -248,6 +248,7 @@ def test_a_replica_waits_until_the_disk_of_its_new_broker_has_room() -> None:
     schedule = schedule_of(snapshot, moves, Limits())
     assert schedule.batch.tolist() == [1, 0]
     assert schedule.notes == ()
+    assert schedule.short_of_room == (2,)
 
 
 def test_replicas_that_find_room_on_no_disk_come_last_and_are_named() -> None:

@@ -25,7 +25,7 @@ from regent_rebalance.goals import Goals
 from regent_rebalance.json_files import decode_snapshot, encode_plan, encode_snapshot
 from regent_rebalance.planner import make_plan
 from regent_rebalance.schedule import Limits
-from regent_rebalance.snapshot import UNKNOWN, Snapshot
+from regent_rebalance.snapshot import UNKNOWN, Brokers, Rows, Snapshot, snapshot_of
 from tests.unit.planner.clusters import cluster, clusters
 
 SUFFIXES = ("json", "parquet")
@@ -69,6 +69,20 @@ def test_brokers_and_batches_of_a_plan_survive_files(tmp_path: Path, suffix: str
     assert loaded.details.brokers == plan.details.brokers
     assert loaded.details.schedule.batches == plan.details.schedule.batches
     assert encode_plan(loaded) == encode_plan(plan)
+
+
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_brokers_without_room_for_all_at_once_survive_files(tmp_path: Path, suffix: str) -> None:
+    cramped = Brokers.of([1, 2, 3], ["a", "b", "c"], disk_bytes=[50, 50, 5])
+    rows = Rows(["t"] * 4, [0, 1, 2, 3], [1] * 4, [1] * 4, [1] * 4, [10] * 4)
+    snapshot = snapshot_of(cramped, rows)
+    plan = described(snapshot, Goals(), make_plan(snapshot, Goals()), Limits())
+    file = tmp_path / f"plan.{suffix}"
+    save_plan(plan, file)
+    loaded = load_plan(file)
+    assert loaded.details is not None
+    assert loaded.details.schedule.short_of_room == (3,)
+    assert b"shortOfRoom" in encode_plan(loaded)
 
 
 def test_a_plan_whose_batches_were_edited_is_refused(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ def test_a_plan_is_read_with_its_bound(tmp_path: Path) -> None:
     assert result.bytes == 40
     assert all(3 in change.replicas for change in result.changes)
     first = result.changes[0]
-    assert first == PlannedChange("orders", 0, (1, 2), first.replicas)
+    assert first == PlannedChange("orders", 0, (1, 2), first.replicas, batch=1)
 
 
 def test_the_same_snapshot_and_goals_have_the_same_plan(tmp_path: Path) -> None:
@@ -225,5 +225,7 @@ def test_disks_and_directories_that_a_plan_has_no_room_on_are_read(tmp_path: Pat
     assert isinstance(result, PlannedChanges)
     disks, log_directories = result.warnings
     assert "broker 3 lacks 5 bytes" in disks
+    assert result.short_of_room == (3,)
+    assert {change.batch for change in result.changes} > {1}
     assert log_directories.startswith("log directories without room: /a of broker 2")
     assert result.notes == ()

@@ -26,6 +26,7 @@ from regent.reconcile.reassignments.hindrances import (
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S
 from regent.reconcile.reassignments.request import ReassignmentRequest
+from regent.reconcile.reassignments.room import with_room
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import planned_verdict, progress_fields, status_in
 from regent.reconcile.reassignments.throttling import (
@@ -79,7 +80,8 @@ class Course:
 
 def plan_execution(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
     """What has to be done now for a plan whose execution has begun."""
-    course = Course(tuple(with_hindrance(request, move) for move in _seen(request, plan)))
+    moves = tuple(with_hindrance(request, move) for move in _seen(request, plan))
+    course = Course(with_room(plan.room, moves))
     if request.resource.spec.desired_state is DesiredState.CANCELLED:
         return _cancelling(request, plan, course)
     return _moving(request, plan, course)
@@ -157,6 +159,8 @@ def _startable(request: ReassignmentRequest, course: Course) -> list[MoveStatus]
     available = request.view.brokers_for_new_replicas
 
     def may_begin(move: MoveStatus) -> bool:
+        if move.waits_for_room:
+            return False
         refused = request.refused.get(move.move.tp)
         if refused is not None and refused.retry_at > request.monotonic_s:
             return False

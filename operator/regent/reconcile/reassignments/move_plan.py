@@ -12,8 +12,8 @@ import hashlib
 import json
 import zlib
 from collections import OrderedDict
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Annotated, Final, NamedTuple
 
@@ -62,6 +62,25 @@ class Move(NamedTuple):
         """Brokers that get a copy."""
         return tuple(broker for broker in self.target if broker not in self.replicas)
 
+    @property
+    def leaving(self) -> tuple[int, ...]:
+        """Brokers that have a copy, and shall have none."""
+        return tuple(broker for broker in self.replicas if broker not in self.target)
+
+
+@dataclass(frozen=True)
+class RoomOrder:
+    """What waits for room on disks: a copy to one of these brokers begins once all that leaves the
+    broker in earlier batches has left it.
+
+    Attributes:
+        brokers: Those that have not room for all copies at once. No other one is waited for.
+        batches: For each move of the plan the batch of it.
+    """
+
+    brokers: frozenset[int]
+    batches: tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class MovePlan:
@@ -69,21 +88,48 @@ class MovePlan:
 
     Attributes:
         cluster_id: Id of the Kafka cluster that it is for.
+        room: What waits for room on disks; None: nothing does. It is no part of the hash: the same
+            moves are the same plan, in whatever order they are made.
     """
 
     cluster_id: str | None
     moves: tuple[Move, ...]
+    room: RoomOrder | None = None
 
     @staticmethod
     def of(cluster_id: str | None, moves: Iterable[Move]) -> MovePlan:
         """The plan with these moves, in whatever order they come."""
         return MovePlan(cluster_id, tuple(sorted(moves)))
 
+    def in_batches(self, brokers: Iterable[int], batches: Mapping[TopicPartition, int]) -> MovePlan:
+        """The same moves, those to brokers that are short of room in the order of batches.
+
+        Only what has to wait for something is kept of it.
+        """
+        order = tuple(batches.get(move.tp, 0) for move in self.moves)
+        first_left: dict[int, int] = {}
+        last_come: dict[int, int] = {}
+        for move, batch in zip(self.moves, order, strict=True):
+            for broker in move.leaving:
+                first_left[broker] = min(batch, first_left.get(broker, batch))
+            for broker in move.adding:
+                last_come[broker] = max(batch, last_come.get(broker, batch))
+        short = frozenset(b for b in brokers if first_left.get(b, 0) < last_come.get(b, 0))
+        short &= first_left.keys()
+        kept = tuple(
+            batch if short.intersection((*move.adding, *move.leaving)) else 0
+            for move, batch in zip(self.moves, order, strict=True)
+        )
+        return replace(self, room=RoomOrder(short, kept) if short else None)
+
     @cached_property
     def _text(self) -> bytes:
-        """The canonical form: equal plans have equal bytes."""
-        document = {"version": _VERSION, "clusterId": self.cluster_id, "moves": self.moves}
-        return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
+        """The canonical form: equal moves have equal bytes."""
+        return _json(self._fields)
+
+    @property
+    def _fields(self) -> dict[str, object]:
+        return {"version": _VERSION, "clusterId": self.cluster_id, "moves": self.moves}
 
     @cached_property
     def hash(self) -> str:
@@ -92,8 +138,12 @@ class MovePlan:
 
     @cached_property
     def document(self) -> str:
-        """As text that can be stored."""
-        return base64.b64encode(zlib.compress(self._text, level=9)).decode("ascii")
+        """As text that can be stored. Before there was an order, Regent passed it over."""
+        text = self._text
+        if self.room is not None:
+            room = {"brokers": sorted(self.room.brokers), "batches": self.room.batches}
+            text = _json({**self._fields, "room": room})
+        return base64.b64encode(zlib.compress(text, level=9)).decode("ascii")
 
     @cached_property
     def topics(self) -> tuple[str, ...]:
@@ -114,6 +164,10 @@ class MovePlan:
     def leader_changes(self) -> int:
         """Partitions that get another preferred leader."""
         return sum(move.replicas[:1] != move.target[:1] for move in self.moves)
+
+
+def _json(document: Mapping[str, object]) -> bytes:
+    return json.dumps(document, separators=(",", ":"), sort_keys=True).encode()
 
 
 class _ReadPlans:
@@ -179,6 +233,11 @@ def _read(document: str, expected_hash: str) -> MovePlan:
 _Number = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 
 
+class _Room(msgspec.Struct):
+    brokers: frozenset[_Number]
+    batches: tuple[_Number, ...]
+
+
 class _Document(msgspec.Struct):
     """A document as it is stored. Whoever may edit a status may have made it."""
 
@@ -194,6 +253,7 @@ class _Document(msgspec.Struct):
         ...,
     ]
     cluster_id: str | None = msgspec.field(name="clusterId")
+    room: _Room | None = None
 
 
 _decode = msgspec.json.Decoder(_Document).decode
@@ -216,4 +276,13 @@ def _plan_of(text: bytes) -> MovePlan:
         if move.tp in seen:
             raise ValueError(f"{move.tp} is there twice")
         seen.add(move.tp)
-    return MovePlan(document.cluster_id, moves)
+    return MovePlan(document.cluster_id, moves, _room_of(document))
+
+
+def _room_of(document: _Document) -> RoomOrder | None:
+    room = document.room
+    if room is None:
+        return None
+    if len(room.batches) != len(document.moves):
+        raise ValueError(f"{len(document.moves)} moves have {len(room.batches)} batches")
+    return RoomOrder(room.brokers, room.batches)

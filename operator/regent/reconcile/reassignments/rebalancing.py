@@ -288,15 +288,18 @@ def _moved_meanwhile(request: ReassignmentRequest, result: PlannedChanges) -> It
 
 
 def _move_plan(request: ReassignmentRequest, result: PlannedChanges) -> MovePlan:
-    """The planner's changes as moves of the partitions that there are."""
+    """The planner's changes as moves of the partitions that there are. Those to brokers that are
+    short of room keep the order of its batches."""
     topics = request.view.topics
-    return MovePlan.of(
+    plan = MovePlan.of(
         request.view.cluster_id,
         [
             Move(each.topic, each.partition, topics[each.topic].czxid, each.previous, each.replicas)
             for each in result.changes
         ],
     )
+    batches = {TopicPartition(each.topic, each.partition): each.batch for each in result.changes}
+    return plan.in_batches(result.short_of_room, batches)
 
 
 def _findings(request: ReassignmentRequest, plan: MovePlan) -> tuple[Finding, ...]:

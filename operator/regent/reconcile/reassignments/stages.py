@@ -38,6 +38,7 @@ class MoveStatus:
         goal: While running: where it is going.
         problem: What is wrong with it, for people.
         reason: Why it does not go on, if that is known and it is on the way of the plan.
+        waits_for_room: Whether something has to leave its brokers before it may begin.
     """
 
     move: Move
@@ -47,6 +48,7 @@ class MoveStatus:
     goal: tuple[int, ...] = ()
     problem: str = ""
     reason: ConditionReason | None = None
+    waits_for_room: bool = False
 
     @property
     def still_adding(self) -> tuple[int, ...]:

@@ -7,18 +7,20 @@ not waited for: its topics stay as they are.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from regent.controller.view import ClusterView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.claims import ReassignmentClaim
-from regent.reconcile.reassignments.hindrances import shown_hindrance
+from regent.reconcile.reassignments.hindrances import Hindrance, shown_hindrance
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.request import HeldUp, UnderWay
+from regent.reconcile.reassignments.room import with_room
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.undoing import way_back
-from regent.resources.conditions import enumerate_some
+from regent.resources.conditions import ConditionReason, enumerate_some
 from regent.resources.partition_reassignment import PartitionReassignment
 
 _OPEN: Final = (MoveState.PENDING, MoveState.RUNNING, MoveState.BLOCKED)
@@ -58,8 +60,9 @@ def _held_up(
 ) -> HeldUp | None:
     """What keeps all moves of a plan that are left; None: it goes on."""
     present = way_back(plan, view) if claim.goes_back else plan
-    left = [move for move in statuses(present, view) if move.state in _OPEN]
-    problems = list(_problems(claim, left, view, movers))
+    moves = [_with_problem(move, view, movers) for move in statuses(present, view)]
+    left = [move for move in with_room(present.room, moves) if move.state in _OPEN]
+    problems = list(_problems(claim, left))
     if None in problems or not (left or claim.is_paused):
         return None
     named = [problem for problem in problems if problem]
@@ -67,22 +70,27 @@ def _held_up(
     return HeldUp(str(claim), why, tuple(move.move.tp for move in left))
 
 
-def _problems(
-    claim: ReassignmentClaim, left: Iterable[MoveStatus], view: ClusterView, movers: _Movers
-) -> Iterator[str | None]:
+def _problems(claim: ReassignmentClaim, left: Iterable[MoveStatus]) -> Iterator[str | None]:
     """What each move waits for; None: for nothing that is known to stay. Those that a pause keeps
     from beginning are left out."""
     for move in left:
         if claim.is_paused and move.state is not MoveState.RUNNING:
             continue
-        problem = _problem(move, view, movers)
-        yield None if problem is None else f"{move.move.tp}: {problem}"
+        yield None if move.reason is None else f"{move.move.tp}: {move.problem}"
 
 
-def _problem(move: MoveStatus, view: ClusterView, movers: _Movers) -> str | None:
+def _with_problem(move: MoveStatus, view: ClusterView, movers: _Movers) -> MoveStatus:
+    """A move with what keeps it from going on for long, and with nothing else that is known."""
+    reason, problem = _problem(move, view, movers) or (None, "")
+    return dataclasses.replace(move, reason=reason, problem=problem)
+
+
+def _problem(move: MoveStatus, view: ClusterView, movers: _Movers) -> Hindrance | None:
     tp = move.move.tp
     if move.state is not MoveState.RUNNING and tp in movers:
         mover = movers[tp]
-        return None if mover is None else f"PartitionReassignment {mover.name} moves it"
-    hindrance = shown_hindrance(view, move)
-    return None if hindrance is None else hindrance[1]
+        if mover is None:
+            return None
+        problem = f"PartitionReassignment {mover.name} moves it"
+        return ConditionReason.REASSIGNMENT_IN_PROGRESS, problem
+    return shown_hindrance(view, move)

@@ -111,14 +111,19 @@ def undo(request: ReassignmentRequest, plan: MovePlan) -> ReassignmentPlan:
 
 def way_back(plan: MovePlan, view: ClusterView) -> MovePlan:
     """The plan in reverse. A partition that was called back on its way, between two stages, goes
-    back from where it is."""
-    return MovePlan.of(
+    back from where it is. Where there was room for one order, there is for the opposite one."""
+    back = MovePlan.of(
         plan.cluster_id,
         (
             Move(m.move.topic, m.move.partition, m.move.czxid, _end_of(m), m.move.replicas)
             for m in statuses(plan, view)
         ),
     )
+    if plan.room is None:
+        return back
+    last = max(plan.room.batches)
+    numbers = zip(plan.moves, plan.room.batches, strict=True)
+    return back.in_batches(plan.room.brokers, {move.tp: last - batch for move, batch in numbers})
 
 
 def _end_of(move: MoveStatus) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from regent.reconcile.reassignments.move_plan import (
     Move,
     MovePlan,
     PlanDocumentError,
+    RoomOrder,
     read_plan,
 )
 
@@ -118,6 +119,22 @@ def test_a_document_with_what_no_plan_has_is_refused_whatever_its_hash(
 ) -> None:
     """Whoever may edit a status can make one; plans of others are compared with it."""
     plan = MovePlan("c", (MOVE._replace(**changed),))
+    with pytest.raises(PlanDocumentError, match="cannot be read"):
+        read_plan(plan.document, expected_hash=plan.hash)
+
+
+@pytest.mark.parametrize(
+    "room",
+    [
+        RoomOrder(frozenset({2}), ()),
+        RoomOrder(frozenset({2}), (1, 2)),
+        RoomOrder(frozenset({2}), (-1,)),
+        RoomOrder(frozenset({-2}), (1,)),
+        RoomOrder(frozenset({2}), ("1",)),  # type: ignore[arg-type]
+    ],
+)
+def test_nor_is_an_order_read_that_is_none(room: RoomOrder) -> None:
+    plan = MovePlan("c", (MOVE,), room)
     with pytest.raises(PlanDocumentError, match="cannot be read"):
         read_plan(plan.document, expected_hash=plan.hash)
 

@@ -465,3 +465,19 @@ def test_no_plan_is_made_while_a_topic_cannot_be_read() -> None:
     plan = reconciled(rebalance(), seen)
     assert state(plan)["Reconciling"] == "True/TopicsUnreadable"
     assert "the nodes of topics cannot be read: payments" in message(plan)
+
+
+def test_what_has_no_room_yet_waits_for_the_batches_before_it() -> None:
+    """In the stored plan, too, whatever becomes of the process."""
+    seen = view(orders((1, 2), (3, 2), (1, 2)))
+    changes = (
+        PlannedChange("orders", 0, (1, 2), (3, 2), batch=2),
+        PlannedChange("orders", 1, (3, 2), (1, 2), batch=1),
+        PlannedChange("orders", 2, (1, 2), (2, 1), batch=2),
+    )
+    for short, first in (((), {tp(0), tp(1), tp(2)}), ((3,), {tp(1), tp(2)})):
+        subject = rebalance(approval=AUTOMATIC)
+        planned = outcome(subject, PlannedChanges(changes, short_of_room=short), seen)
+        begun = stored(subject, reconciled(subject, seen, planned))
+        assert begun.status.started_at is not None
+        assert targets(reconciled(begun, seen)).keys() == first

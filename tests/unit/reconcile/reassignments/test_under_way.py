@@ -106,6 +106,24 @@ def test_one_goes_on_as_long_as_a_single_move_of_it_does() -> None:
     ]
 
 
+def test_one_that_waits_for_room_goes_on_unless_what_leaves_does_not() -> None:
+    def waits(leaves_for: int) -> dict[str, Any]:
+        moves = [
+            Move("orders", 0, 7, (1, 2), (3, 2)),
+            Move("orders", 1, 7, (3, 2), (leaves_for, 2)),
+        ]
+        made = MovePlan.of("c", moves).in_batches([3], {tp(0): 2, tp(1): 1})
+        return body("a", plan={"hash": made.hash, "document": made.document})
+
+    seen = view(orders((1, 2), (3, 2)))
+    assert found(waits(1), seen=seen) == UnderWay(("shop/a",))
+    (stays,) = found(waits(DEAD), seen=seen).held_up
+    assert stays.partitions == (tp(0), tp(1))
+    assert "orders-0: it waits for room on broker 3, which orders-1 leaves first (" in (
+        stays.waits_for
+    )
+
+
 def test_one_whose_partitions_have_arrived_elects_leaders() -> None:
     assert found(body("a"), seen=view(orders((3, 2)))) == UnderWay(("shop/a",))
 
