@@ -200,8 +200,10 @@ class ConditionReason(enum.StrEnum):
     )
     BROKERS_UNREACHED = (
         "BrokersUnreached",
-        "The controller does not reach live brokers, which therefore do not know of the leadership "
-        "of partitions; `regent status` says why.",
+        "The controller has not reached live brokers for a quarter of a minute, and they have not "
+        "confirmed to it the leadership of partitions; `regent status` and `regent why` say why. A "
+        "broker that is only slow does not count, but a topic that is not `Ready` does not become "
+        "so before its leaders' brokers have answered the controller.",
     )
     BROKER_DEFAULTS_UNKNOWN = (
         "BrokerDefaultsUnknown",
