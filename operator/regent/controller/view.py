@@ -80,7 +80,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def does_leader_obey(self) -> bool:
-        """Whether its leader, if it has one, has been told so and has not refused, as far as is
+        """Whether its leader, if it has one, has been informed and has not refused, as far as is
         known."""
         return self.leader not in self.uninformed and not any(
             broker_id == self.leader for broker_id, _ in self.refusals
@@ -145,7 +145,7 @@ class TopicView(msgspec.Struct, frozen=True):
         )
 
 
-Numbers = tuple[int, ...]
+BrokerIds = tuple[int, ...]
 
 
 class ClusterView(msgspec.Struct, frozen=True):
@@ -209,7 +209,9 @@ class ClusterView(msgspec.Struct, frozen=True):
         return self.available_brokers.difference(self.cordoned)
 
     @property
-    def placement_terms(self) -> tuple[frozenset[tuple[int, int, bool]], Numbers, Numbers, Numbers]:
+    def placement_terms(
+        self,
+    ) -> tuple[frozenset[tuple[int, int, bool]], BrokerIds, BrokerIds, BrokerIds]:
         """What resources may wait for of the brokers: the live ones, each with its epoch and
         whether it gets new replicas; those that are cordoned, alive or not; and those that are not
         reached, or do not answer."""

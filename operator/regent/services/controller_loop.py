@@ -42,7 +42,6 @@ MANY_CHANGED: Final = 1_000
 NUMBERS_DELAY_S: Final = 1.0
 """Until brokers have been sent what they wait for, which takes the processor."""
 
-
 UNINFORMED_CHECK_S: Final = 5.0
 """Between two looks for brokers that are out of reach."""
 

@@ -39,7 +39,7 @@ async def process_auto_preferred_replica_leader_election(active: ActiveControlle
     percentage = active.config.leader_imbalance_per_broker_percentage
     candidates = movable_leaders(active.context, percentage)
     if candidates:
-        candidates = await _told(active.context, candidates)
+        candidates = await _with_answering_targets(active.context, candidates)
     if candidates:
         with active.context.trail.because(CauseKind.LEADER_IMBALANCE):
             results = await elect_leaders(active, candidates, ElectionType.PREFERRED)
@@ -52,7 +52,7 @@ async def process_auto_preferred_replica_leader_election(active: ActiveControlle
     await ArmTimer(_TIMER, interval_ms, AutoPreferredReplicaLeaderElection())
 
 
-async def _told(
+async def _with_answering_targets(
     context: ControllerContext, candidates: Sequence[TopicPartition]
 ) -> list[TopicPartition]:
     """The candidates whose preferred replica would learn that it is to lead: the others would have
