@@ -16,6 +16,7 @@ import os
 import signal
 import subprocess
 import time
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ _LAUNCHER = 'read -r _ || exit 125; exec "$@"'
 _POLL_S = 0.01
 _STOPPED_STATES = {"T", "t"}
 KILL_TIMEOUT_S = 30.0
+
+_all: "weakref.WeakSet[ManagedProcess]" = weakref.WeakSet()
 
 
 def spawn(
@@ -104,6 +107,11 @@ def run_guarded(
     )
 
 
+def running_processes() -> "list[ManagedProcess]":
+    """What this process has started and what still runs, by name."""
+    return sorted((p for p in _all if p.is_running), key=lambda process: process.name)
+
+
 class ManagedProcess:
     """A program that can be started, stopped and restarted any number of times.
 
@@ -133,6 +141,7 @@ class ManagedProcess:
         self._started_ticks: int | None = None
         self._exit_handled = False
         self._paused = False
+        _all.add(self)
 
     @property
     def pid(self) -> int:

@@ -18,6 +18,7 @@ pytest_plugins = (
     "tests.support.early_failures",
     "tests.support.every_cut",
     "tests.support.figures",
+    "tests.support.program_logs",
 )
 
 # How long an example takes depends on what else the machine does.

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox.guard import kill_group, start_time_ticks
-from sandbox.process import ManagedProcess, run_guarded
+from sandbox.process import ManagedProcess, run_guarded, running_processes
 from sandbox.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -255,3 +255,45 @@ def test_a_forked_copy_of_the_owner_neither_kills_nor_keeps_alive(tmp_path: Path
     wait_until_gone(pid)
     assert is_alive(forked)
     os.kill(forked, signal.SIGKILL)
+
+
+def test_what_runs_is_known_until_it_has_ended(start: Start) -> None:
+    process = start(COUNT)
+    assert process in running_processes()
+    process.kill()
+    assert process not in running_processes()
+
+
+FAILING_TEST = """
+import sys
+from sandbox.process import ManagedProcess
+from sandbox.waiting import wait_until
+
+def test_a_program_does_not_do_what_is_awaited(tmp_path):
+    log = tmp_path / "program.log"
+    program = ManagedProcess("some-regent", [sys.executable, "-c", PROGRAM], log_path=log)
+    program.start()
+    wait_until(lambda: "ready" in program.log_of_this_run(), timeout_s=60, describe="its log")
+    assert False, "in vain"
+
+PROGRAM = "import time; print('ready, and why not more', flush=True); time.sleep(600)"
+"""
+
+
+@pytest.mark.parametrize("workers", ["0", "1"])
+def test_the_report_of_a_failed_test_has_the_logs_of_what_runs(
+    tmp_path: Path, workers: str
+) -> None:
+    (tmp_path / "test_failing.py").write_text(FAILING_TEST)
+    plugins = ("tests.support.program_logs", "tests.support.early_failures")
+    options = [argument for plugin in plugins for argument in ("-p", plugin)]
+    outcome = run_guarded(
+        [sys.executable, "-m", "pytest", "-c", "/dev/null", "-n", workers, *options, tmp_path],
+        environment={"PYTHONPATH": str(REPOSITORY)},
+        timeout_s=120,
+    )
+    when_it_happens, _, at_the_end = outcome.stdout.partition("= FAILURES =")
+    for report in (when_it_happens, at_the_end):
+        assert "in vain" in report
+        assert "log of some-regent" in report
+        assert "\nready, and why not more" in report

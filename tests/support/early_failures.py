@@ -19,6 +19,8 @@ class EarlyFailures:
             self._terminal.write_line("")
             self._terminal.write_line(f"FAILED {report.nodeid} ({report.when})", red=True)
             self._terminal.write_line(report.longreprtext)
+            for title, text in report.sections:
+                self._terminal.write_line(f"--- {title} ---\n{text}")
 
 
 @pytest.hookimpl(trylast=True)
