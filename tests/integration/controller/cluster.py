@@ -221,6 +221,12 @@ class Cluster:
         self.wait_for_a_broker_as_controller()
         self.wait_in_sync()
 
+    def delete_topics(self) -> None:
+        """Delete all topics. All brokers have to run, one of them as the controller."""
+        for topic in self.znodes.topics():
+            self.znodes.client.create(f"/admin/delete_topics/{topic}")
+        self.wait(self.znodes.topics, "all topics to be deleted", until=lambda left: not left)
+
 
 @contextlib.contextmanager
 def cluster_of(

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from sandbox import KubernetesApi, wait_until
+from sandbox.errors import CommandError
 
 TIMEOUT_S = 180
 
@@ -40,13 +41,18 @@ class Resources:
         return body
 
     def wait_ready(self, *names: str) -> None:
-        """``kubectl wait --for=condition=Ready``."""
-        self.kubectl(
-            "wait",
-            "--for=condition=Ready",
-            f"--timeout={TIMEOUT_S}s",
-            *(f"{self.kind}/{name}" for name in names),
-        )
+        """``kubectl wait --for=condition=Ready``; a failure says what they are instead."""
+        try:
+            self.kubectl(
+                "wait",
+                "--for=condition=Ready",
+                f"--timeout={TIMEOUT_S}s",
+                *(f"{self.kind}/{name}" for name in names),
+            )
+        except CommandError as error:
+            for name in names:
+                error.add_note(f"{name}: {self.get(name).get('status')}")
+            raise
 
     def wait_for_status(self, name: str, describe: str, **expected: Any) -> dict[str, Any]:
         """Wait until the status has these values for the current generation; the status."""
