@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix upgrade simulate cuts lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix versions upgrade simulate cuts lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -36,6 +36,10 @@ matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"]
 		$(if $(FLOWS),--flows $(FLOWS)) $(if $(SEED),--seed $(SEED)) \
 		$(if $(KILLS),--kills $(KILLS)) \
 		$(if $(PROTOCOL),--inter-broker-protocol $(PROTOCOL))
+
+versions: setup ## tests of brokers and clients with those versions of Kafka that `make test` leaves out
+	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
+	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --every-version -m every_version $(ARGS)
 
 upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load while Regent leads (some minutes)
 	@$(PYTHON_RUN) -m sandbox build --all-kafka

@@ -20,6 +20,7 @@ from tests.integration.controller.reassigning import (
     wait_until_moved,
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
+from tests.support.every_version import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -27,7 +28,7 @@ API = "kafka.regent.dev/v1alpha1"
 AUTOMATIC = {"policy": "Automatic"}
 
 
-@pytest.fixture(scope="module", params=["2.4.1", "3.9.1"])
+@pytest.fixture(scope="module", params=versions("3.9.1", others=("2.4.1",)))
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers, one of which is the controller and stays it: they have their own highest
     inter.broker.protocol.version, under which a Regent could not be the controller without an

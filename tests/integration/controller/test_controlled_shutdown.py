@@ -15,6 +15,7 @@ from regent.zk_data.broker_notes import SHUTTING_DOWN
 from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
+from tests.support.every_version import versions
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -45,7 +46,7 @@ def leaders(cluster: Cluster) -> list[int]:
     return [state["leader"] for state in states(cluster)]
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "3.3.2", "3.9.1"])
+@pytest.mark.parametrize("version", versions("1.1.1", "3.9.1", others=("3.3.2",)))
 def test_a_broker_that_is_relieved_first_can_be_stopped_under_load(
     version: str, tmp_path: Path, figure: Figure
 ) -> None:

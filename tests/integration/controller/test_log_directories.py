@@ -13,6 +13,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.log_directory import LogDirectory
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
+from tests.support.every_version import versions
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -21,7 +22,7 @@ TOPIC = "striped"
 PARTITIONS = range(4)
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "3.9.1"])
+@pytest.mark.parametrize("version", versions("1.1.1", "3.9.1", others=("2.4.1",)))
 def test_what_a_broker_is_to_delete_outlives_its_start_without_the_disk(version: str) -> None:
     with cluster_of(version, log_directories=2) as cluster:
         start_without_a_disk(cluster)
@@ -67,7 +68,7 @@ def start_without_a_disk(cluster: Cluster) -> None:
         cluster.wait_in_sync("staying")
 
 
-@pytest.mark.parametrize("version", ["2.4.1", "3.9.1"])
+@pytest.mark.parametrize("version", versions("3.9.1", others=("2.4.1",)))
 def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_restart(
     version: str, tmp_path: Path, figure: Figure
 ) -> None:

@@ -6,13 +6,15 @@ from collections.abc import Iterator
 
 import pytest
 
-from sandbox import TESTED_VERSIONS
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.endpoint.secured_support import SecuredCluster, secured_cluster
+from tests.support.every_version import versions
 
 
-@pytest.fixture(scope="module", params=TESTED_VERSIONS)
+@pytest.fixture(
+    scope="module", params=versions("1.1.1", "2.8.2", "3.9.1", others=("2.4.1", "3.3.2"))
+)
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """Three brokers, which create topics by themselves."""
     with cluster_of(
@@ -35,7 +37,7 @@ def process(cluster: Cluster) -> Iterator[RegentProcess]:
         yield started
 
 
-@pytest.fixture(scope="package", params=["2.8.2", "3.9.1"])
+@pytest.fixture(scope="package", params=versions("3.9.1", others=("2.8.2",)))
 def secured(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[SecuredCluster]:

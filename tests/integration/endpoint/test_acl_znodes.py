@@ -19,6 +19,7 @@ from regent.model.acls import (
 )
 from sandbox import KafkaTools, ZooKeeper
 from tests.integration.zookeeper.harness import connected, settings_for
+from tests.support.every_version import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -29,7 +30,7 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield server
 
 
-@pytest.mark.parametrize("version", ["2.4.1", "2.8.2"])
+@pytest.mark.parametrize("version", versions("2.8.2", others=("2.4.1",)))
 async def test_what_the_tool_writes_is_read(version: str, zookeeper: ZooKeeper) -> None:
     connect_string = f"{zookeeper.connect_string}/{version}"
     tools = KafkaTools("no brokers", version=version)

@@ -24,6 +24,7 @@ from tests.integration.endpoint.clients_support import (
     ServedCluster,
     served_cluster,
 )
+from tests.support.every_version import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -33,7 +34,7 @@ TIMEOUT_S = 90
 _numbers = itertools.count(1)
 
 
-@pytest.fixture(scope="module", params=["1.1.1", "3.9.1"])
+@pytest.fixture(scope="module", params=versions("3.9.1", others=("1.1.1",)))
 def served(request: pytest.FixtureRequest) -> Iterator[ServedCluster]:
     with served_cluster(request.param) as started:
         yield started

@@ -22,6 +22,7 @@ from tests.integration.controller.metadata import Partition
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
+from tests.support.every_version import versions
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -124,7 +125,7 @@ class Scene:
         return sum(b.process.log_of_this_run().count(words) for b in self.cluster.running)
 
 
-@pytest.fixture(scope="module", params=["2.8.2", "3.9.1"])
+@pytest.fixture(scope="module", params=versions("3.9.1", others=("2.8.2",)))
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with cluster_of(
         request.param,

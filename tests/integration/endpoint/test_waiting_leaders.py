@@ -22,6 +22,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.controller.znodes import Znodes, state_path
+from tests.support.every_version import versions
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -55,7 +56,7 @@ def assert_nothing_is_lost(cluster: Cluster, producer: Workload) -> None:
     assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, TOPIC))
 
 
-@pytest.mark.parametrize("version", ["2.8.2", "3.9.1"])
+@pytest.mark.parametrize("version", versions("3.9.1", others=("2.8.2",)))
 def test_a_leader_that_was_refused_as_out_of_date_goes_on(version: str, tmp_path: Path) -> None:
     with brokers_of(version) as cluster:
         controller_before = cluster.wait_for_a_broker_as_controller()
@@ -82,7 +83,7 @@ def test_a_leader_that_was_refused_as_out_of_date_goes_on(version: str, tmp_path
         assert_nothing_is_lost(cluster, producer)
 
 
-@pytest.mark.parametrize("version", ["2.8.2", "3.9.1"])
+@pytest.mark.parametrize("version", versions("3.9.1", others=("2.8.2",)))
 def test_a_leader_whose_state_zookeeper_has_lost_goes_on_with_all_its_partitions(
     version: str, tmp_path: Path
 ) -> None:
