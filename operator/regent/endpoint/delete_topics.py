@@ -43,7 +43,7 @@ class _Asked(NamedTuple):
     """A topic of a request.
 
     Attributes:
-        name: None if it is asked for by an id that no topic has, or must not be told.
+        name: None if it is asked for by an id that no topic has, or must not be disclosed.
     """
 
     name: str | None

@@ -111,8 +111,8 @@ class EndpointDispatcher:
                 return await handler.answer(request, self._controller, access)
             is_broker = await self._trust.is_broker(peer) if handler.is_for_brokers else True
             if not is_broker:
-                # A broker that is told to look elsewhere does; one that is told to have no right
-                # asks here for ever.
+                # A broker that is referred elsewhere looks there; one that is refused for want
+                # of a right asks here for ever.
                 is_judged = is_broker is not None and self._controller.view.is_active
                 error = CLUSTER_AUTHORIZATION_FAILED if is_judged else NOT_CONTROLLER
                 return handler.refusal(request, error)

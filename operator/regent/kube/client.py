@@ -316,7 +316,7 @@ class KubeClient:
 
     async def _read_credentials(self) -> kopf.ConnectionInfo:
         """Wait for them as long as for an answer. There is never more than one reading: whoever
-        needs them while it takes longer than that is told so at once."""
+        needs them while it takes longer than that gets an error at once."""
         if self._reading is None:
             self._reading = asyncio.ensure_future(self._credentials())
             self._reading.add_done_callback(lambda done: done.cancelled() or done.exception())

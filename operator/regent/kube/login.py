@@ -40,7 +40,7 @@ def _read(outcome: concurrent.futures.Future[kopf.ConnectionInfo]) -> None:
         return
     try:
         outcome.set_result(_login())
-    except BaseException as error:  # noqa: BLE001 - who waits is told
+    except BaseException as error:  # noqa: BLE001 - who waits gets it
         outcome.set_exception(error)
 
 

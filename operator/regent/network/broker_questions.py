@@ -125,7 +125,7 @@ class BrokerQuestions:
         Raises:
             BrokerQuestionError: If it does not say, or may not say everything.
         """
-        # Who may not describe the cluster is not told all groups, and not that either: ask first.
+        # Who may not describe the cluster gets some groups, and no error: ask first.
         await self.replica_sizes(broker, ())
         groups = list(await self._answer(broker, LIST_GROUPS, b"", decode_list_groups))
         using: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Simulated time: it moves when it is told to, and then what is due happens, in order."""
+"""Simulated time: it moves on command, and then what is due happens, in order."""
 
 from __future__ import annotations
 

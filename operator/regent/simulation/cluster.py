@@ -1,5 +1,5 @@
 """A cluster of a snapshot in memory, with the real controller core: brokers can be killed, stopped
-and started, and time passes when it is told to."""
+and started, and time passes on command."""
 
 from __future__ import annotations
 

@@ -136,8 +136,12 @@ class ControllerProcess:
             raise RuntimeError(f"the simulated controller has resigned: {self._log.last_error}")
 
     def _take_news(self) -> None:
-        for told in self._client.take_events():
-            event = event_of(told) if isinstance(told, WatchedEvent) else SESSION_EVENTS.get(told)
+        for notified in self._client.take_events():
+            event = (
+                event_of(notified)
+                if isinstance(notified, WatchedEvent)
+                else SESSION_EVENTS.get(notified)
+            )
             if event is not None:
                 self.put(event)
 

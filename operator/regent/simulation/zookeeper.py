@@ -2,7 +2,7 @@
 
 No threads, no event loop, no clock: a call is carried out at once, and what ZooKeeper tells a
 client unasked (watches, session states) waits in the client's queue until somebody takes it. A
-session ends when it is told to.
+session ends on command.
 
 The suite in ``tests/contract`` holds it against a real server. Known differences: nothing is ever
 reordered or stale, ACLs do not exist, and ``write`` applies its operations in one transaction each,
@@ -80,7 +80,7 @@ class InMemoryZooKeeper:
         return client
 
     def on_transaction(self, hook: TransactionHook) -> None:
-        """Call ``hook`` after every transaction that changed the tree, before anyone is told."""
+        """Call ``hook`` after each transaction that changed the tree, before anyone is notified."""
         self._hooks.append(hook)
 
     @property
@@ -169,7 +169,7 @@ class InMemoryClient:
     """A client of the server: one session, and after its expiry the next.
 
     Attributes:
-        events: What the client has been told and nobody has taken yet, in order.
+        events: What the client has been notified of and nobody has taken yet, in order.
         session_id: The current session, 0 if there is none.
     """
 

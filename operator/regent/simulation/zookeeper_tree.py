@@ -47,7 +47,7 @@ class Node:
 
 
 class Change(NamedTuple):
-    """One node touched by a transaction: what watches are to be told."""
+    """One node touched by a transaction: what watches are to be notified of."""
 
     type: WatchedEventType
     path: str
@@ -60,7 +60,7 @@ class Committed(NamedTuple):
         results: One per operation. If one is an error, nothing was applied.
         operations: The operations as applied (sequential nodes with their numbers); empty if
             nothing was.
-        changes: What watches are to be told, in order.
+        changes: What watches are to be notified of, in order.
     """
 
     results: tuple[WriteResult, ...]

@@ -191,8 +191,8 @@ def _uninformed(found: Json, trail: Json | None, regent: Json | None) -> Iterato
         known = {} if regent is None else regent["brokers"].get(str(broker_id), {})
         why = f" at {known['problem']}" if known.get("problem") else ""
         yield (
-            f"Broker {broker_id} has not been told to {what} it, as Regent does not reach it{why}. "
-            "Until then it does what it knew before, if anything."
+            f"Broker {broker_id} has not been informed that it is to {what} it, as Regent does not "
+            f"reach it{why}. Until then it does what it knew before, if anything."
         )
 
 

@@ -13,7 +13,7 @@ from typing import Any, SupportsIndex
 
 
 class RequestQueue(deque[tuple[object, Any]]):
-    """kazoo's queue of requests with what is told their answers."""
+    """kazoo's queue of requests, each with what takes its answer."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -33,14 +33,17 @@ class TestOutOfReach:
         reach = Reach({1: frozenset([T0]), 2: frozenset([T0])}, {1: "A://h:1: OSError: no"})
         told = list(tell(report_on(world, "t-0", controller, reach=reach)))
         assert (
-            "  Broker 1 has not been told to lead it, as Regent does not reach it at A://h:1: "
-            "OSError: no. Until then it does what it knew before, if anything."
+            "  Broker 1 has not been informed that it is to lead it, as Regent does not reach it "
+            "at A://h:1: OSError: no. Until then it does what it knew before, if anything."
         ) in told
-        assert any(line.startswith("  Broker 2 has not been told to follow it, ") for line in told)
+        assert any(
+            line.startswith("  Broker 2 has not been informed that it is to follow it, ")
+            for line in told
+        )
 
     def test_nobody_is_named_whom_a_regent_reaches(self) -> None:
         world, controller = cluster()
-        assert "not been told" not in "".join(tell(report_on(world, "t-0", controller)))
+        assert "not been informed" not in "".join(tell(report_on(world, "t-0", controller)))
 
 
 class TestWithoutARegent:

@@ -134,8 +134,8 @@ def _leadership_afterwards(
 
 
 class _Recipients(dict[tuple[tuple[int, ...], int, int], list[int]]):
-    """Who is told of a change, by replicas, former and present leader: the replicas that stay, the
-    leader, and the former one, which must not go on leading."""
+    """Who is informed of a change, by replicas, former and present leader: the replicas that stay,
+    the leader, and the former one, which must not go on leading."""
 
     def __init__(self, leaving: Collection[int]) -> None:
         super().__init__()
@@ -143,9 +143,9 @@ class _Recipients(dict[tuple[tuple[int, ...], int, int], list[int]]):
 
     def __missing__(self, key: tuple[tuple[int, ...], int, int]) -> list[int]:
         replicas, former, leader = key
-        told = [r for r in replicas if r not in self._leaving or r in (former, leader)]
-        self[key] = told
-        return told
+        informed = [r for r in replicas if r not in self._leaving or r in (former, leader)]
+        self[key] = informed
+        return informed
 
 
 class _Leaving(dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]):

@@ -95,8 +95,8 @@ def _can_lead(context: ControllerContext, broker_id: int, tp: TopicPartition) ->
 async def _ask_others(
     active: ActiveController, leader: int, partitions: Sequence[TopicPartition]
 ) -> None:
-    """Send the other members of the ISRs the same leadership again: their answers tell what they
-    host. Those that have refused it have told."""
+    """Send the other members of the ISRs the same leadership again: their answers say what they
+    host. Those that have refused it have said so already."""
     context = active.context
     asked: dict[int, dict[TopicPartition, bool]] = {}
     for tp in partitions:

@@ -1,10 +1,10 @@
 """Brokers that ask for an ISR change on a later state of the partition than ours.
 
-Either another controller leads, and has told them. Then NOT_CONTROLLER is the answer: the broker
-sends the whole request again, to the controller of then. Or ZooKeeper has lost that state: it was
-restored from a backup, somebody has set the node back, or the replica is of a former topic of that
-name. Then NOT_CONTROLLER would hold up all ISR changes of the broker for ever, as a broker has one
-request under way, with whatever its partitions ask for. So it is found out which it is.
+Either another controller leads, and has informed them. Then NOT_CONTROLLER is the answer: the
+broker sends the whole request again, to the controller of then. Or ZooKeeper has lost that state:
+it was restored from a backup, somebody has set the node back, or the replica is of a former topic
+of that name. Then NOT_CONTROLLER would hold up all ISR changes of the broker for ever, as a broker
+has one request under way, with whatever its partitions ask for. So it is found out which it is.
 
 In the second case the epochs are raised until the leader takes what is stored
 (``waiting_leaders.py``). They are not for a broker that takes itself for the leader, and is not the

@@ -25,9 +25,10 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
 
     Kafka's controller goes by ``delete.topic.enable`` of the broker that it is part of. Ours is
     part of none, and the default of the setting is Kafka's: a cluster that forbids deletions must
-    not allow them because nobody has told us. Any live broker might be the controller, so one that
-    forbids them is enough. A setting that a broker leaves out of its answer it allows. One that has
-    not answered, or may not tell us its settings, allows nothing: the first one that tells decides.
+    not allow them because nobody has answered yet. Any live broker might be the controller, so one
+    that forbids them is enough. A setting that a broker leaves out of its answer it allows. One
+    that has not answered, or may not describe its settings, allows nothing: the first one that does
+    decides.
     """
     if not active.config.delete_topic_enable:
         return Forbidden("topic deletion is disabled (delete.topic.enable)", is_known=True)
@@ -58,7 +59,7 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
 
 
 async def _known(active: ActiveController) -> dict[int, BrokerFacts]:
-    """What live brokers have said, by broker, with what we were not told of yet: in the first
+    """What live brokers have said, by broker, with what they have not answered yet: in the first
     moments of a term the event waits behind the failover, and behind who asks for a deletion. That
     event is what all else goes by."""
     brokers, facts = active.context.cluster.brokers, active.context.broker_facts

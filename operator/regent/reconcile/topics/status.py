@@ -144,7 +144,7 @@ def unreached_message(topic: TopicView, *, leaders_only: bool = False) -> str | 
     """Of which replicas brokers have not been informed that the controller does not reach; None: of
     all. ZooKeeper may show a leader and a full ISR all the while.
 
-    After a failover that is every replica of such a broker: what a former controller told it, and
+    After a failover that is every replica of such a broker: what a former controller sent it, and
     whether it has been restarted since, nobody knows.
     """
     replicas: dict[int, list[int]] = {}
@@ -178,8 +178,8 @@ def silence_assessment(request: TopicRequest) -> Assessment | None:
     """Progressing while a topic that was not ready has leaders that do not answer, or have not
     answered this controller yet; otherwise None.
 
-    A topic does not become ready by a failover: that its leaders were not told is forgotten with
-    the term. One that is ready stays so: a moment without an answer is nothing unusual.
+    A topic does not become ready by a failover: that its leaders were not informed is forgotten
+    with the term. One that is ready stays so: a moment without an answer is nothing unusual.
     """
     topic, silent = request.topic, request.view.silent
     before = find_condition(request.record.conditions, ConditionType.READY)

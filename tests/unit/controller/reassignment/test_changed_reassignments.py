@@ -41,7 +41,7 @@ class TestChangeOfMind:
             (4, 7, False),
             (3, 7, True),
             (4, 7, True),
-        ], "with an epoch that they have not been told: brokers refuse one that they know"
+        ], "with an epoch that brokers have not been sent: brokers refuse one that they know"
         assert leader_and_isr(sent) == {1: {T0: False}, 2: {T0: False}}
         assert writes(cluster) == [paths.partition_state(T0), paths.topic("t")]
 
