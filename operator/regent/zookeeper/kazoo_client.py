@@ -16,10 +16,13 @@
 - A client whose threads could not all be started leaves none of them behind.
 - Nobody waits for an answer that was lost: not when a request is taken back while it is being sent,
   which cost the next one, nor for another reason.
+- Requests that are dropped with a connection take with them the bytes that were to wake kazoo's
+  thread: a socket pair that is full of them holds up whoever asks next, the whole loop.
 - What arrives is read in large pieces, and watch events go to the recursive watches, too. kazoo
   drops events for which it has no one-shot watch.
 
 What is relied upon of kazoo's private parts (``_session_callback``, ``_stopped``, ``_connection``,
+``ConnectionHandler._read_sock`` and ``_write_sock``,
 ``ConnectionHandler._invoke``, ``_read``, ``_read_socket``, ``_read_watch_event``,
 ``_expand_client_hosts``, ``last_zxid``, the handler's ``_running``) is pinned down by the tests of
 this package.
@@ -27,6 +30,7 @@ this package.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import select
@@ -34,7 +38,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from functools import partial
 from typing import Any, Final, Protocol
 
@@ -64,6 +68,7 @@ _RECONNECT: Final = {"max_tries": -1, "delay": 0.05, "backoff": 2, "max_delay": 
 """Pauses between rounds over all servers, in seconds. kazoo's default grows up to an hour."""
 
 _CLOSE_TIMEOUT_S: Final = 5.0
+_WAKES_AT_ONCE: Final = 4096
 
 _CONNECTED_STATES: Final = (KeeperState.CONNECTED, KeeperState.CONNECTED_RO)
 
@@ -172,6 +177,8 @@ class OneSessionClient(KazooClient):
             elif before in _CONNECTED_STATES:
                 self._observer.suspended()
         super()._session_callback(state)
+        if state == KeeperState.CONNECTING and before in _CONNECTED_STATES:
+            _drop_surplus_wakes(self._connection, self._queue)
         if state != before and state in _CONNECTED_STATES:
             session = self.client_id
             assert session is not None
@@ -399,6 +406,22 @@ class _Connection(ConnectionHandler):
         if self._tls is None:
             return f"{error}; it may have no quorum, or expect TLS"
         return explained(error, self._tls, hostname="")
+
+
+def _drop_surplus_wakes(connection: Any, queue: Sized) -> None:
+    """Make the bytes in the socket pair as many as there are requests, in kazoo's thread.
+
+    Who adds a request writes its byte afterwards: one too many does no harm, one too few would
+    leave a request in the queue.
+    """
+    read_sock, write_sock = connection._read_sock, connection._write_sock
+    if read_sock is None or write_sock is None:  # closed
+        return
+    with contextlib.suppress(BlockingIOError):
+        while read_sock.recv(_WAKES_AT_ONCE, socket.MSG_DONTWAIT):
+            pass
+    if waiting := len(queue):
+        write_sock.send(bytes(waiting))
 
 
 def access_control_list(settings: ZooKeeperSettings, *, is_sensitive: bool = False) -> list[ACL]:
