@@ -65,7 +65,7 @@ class DefinitionCheck:
 
     def _problem(self, parts: Mapping[str, Any]) -> str | None:
         """What is wrong with a definition, by the schemas of spec and status; None: nothing."""
-        dropped = _dropped_of(parts, self._fields)
+        dropped = dropped_fields(parts, self._fields)
         properties = parts.get("spec", {}).get("properties", {})
         filled_in = [
             f"spec.{name}: {properties[name]['default']}"
@@ -76,19 +76,6 @@ class DefinitionCheck:
         if filled_in:
             does.append(f"fills in {', '.join(filled_in)} where nobody has asked for it")
         return _described(self._kind, dropped, " and ".join(does)) if does else None
-
-
-async def dropped_fields(
-    client: KubeClient, kind: ResourceKind, fields: Mapping[str, Set[str]]
-) -> tuple[str, ...] | None:
-    """Paths of those fields that the API server does not know, sorted; None: it does not say.
-
-    Args:
-        fields: Names of fields by the part of an object that has them; of a field within another
-            one it is ``plan.hash``. Of what is dropped as a whole, nothing within it is named.
-    """
-    parts = await _parts(client, kind)
-    return None if parts is None else _dropped_of(parts, fields)
 
 
 async def _parts(client: KubeClient, kind: ResourceKind) -> Mapping[str, Any] | None:
@@ -105,7 +92,14 @@ async def _parts(client: KubeClient, kind: ResourceKind) -> Mapping[str, Any] | 
     return None
 
 
-def _dropped_of(parts: Mapping[str, Any], fields: Mapping[str, Set[str]]) -> tuple[str, ...]:
+def dropped_fields(parts: Mapping[str, Any], fields: Mapping[str, Set[str]]) -> tuple[str, ...]:
+    """Paths of those fields that the API server does not know, sorted.
+
+    Args:
+        parts: The schemas of the parts of an object.
+        fields: Names of fields by the part of an object that has them; of a field within another
+            one it is ``plan.hash``. Of what is dropped as a whole, nothing within it is named.
+    """
     return tuple(
         f"{part}.{name}"
         for part in sorted(fields)

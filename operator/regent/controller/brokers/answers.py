@@ -30,8 +30,8 @@ from regent.protocol.control_requests import (
 from regent.protocol.error_codes import (
     KAFKA_STORAGE_ERROR,
     STALE_BROKER_EPOCH,
-    STALE_CONTROLLER_EPOCH,
     error_name,
+    is_stale_controller_epoch,
 )
 
 
@@ -204,7 +204,7 @@ async def is_of_the_past(active: ActiveController, response: ControlResponse) ->
     broker = active.context.cluster.brokers.get(response.broker_id)
     if response.controller_epoch not in (NO_EPOCH, active.context.term.epoch):
         return True
-    if response.error_code == STALE_CONTROLLER_EPOCH:
+    if is_stale_controller_epoch(response):
         raise StaleControllerEpochError(f"broker {response.broker_id} obeys a newer controller")
     if broker is None or response.broker_epoch not in (NO_EPOCH, broker.epoch):
         return True
