@@ -25,7 +25,7 @@ demo-cluster: setup ## the same in pods: a cluster of one node, Regent installed
 test: setup ## all tests (the first time also builds the Kubernetes API: some minutes)
 	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
 	@PYTHONPATH=spark_tasks $(PYTHON_RUN) -m regent_rebalance.compile_ahead
-	@$(PYTHON_RUN) -m pytest -n $(WORKERS) $(ARGS)
+	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --durations=40 --durations-min=20 $(ARGS)
 
 unit: setup ## the tests that need no servers
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" $(ARGS)
