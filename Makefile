@@ -8,7 +8,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix versions upgrade simulate cuts lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix versions upgrade simulate cuts mutants lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -52,6 +52,10 @@ simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED
 cuts: setup ## stories of the simulation, cut short at every effect (some ten minutes)
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-cut tests/simulation/test_crash_everywhere.py \
 		tests/simulation/test_crash_at_the_endpoint.py tests/simulation/test_standby.py $(ARGS)
+
+mutants: setup ## deliberate defects of the controller, each of which the simulation has to find (some minutes)
+	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-mutant tests/simulation/test_mutants.py \
+		tests/simulation/test_shutdown_mutants.py $(ARGS)
 
 lint: setup ## style, types, direction of imports, spelling
 	@.venv/bin/ruff format --check .

@@ -17,7 +17,7 @@ pytest_plugins = (
     "tests.support.distribution",
     "tests.support.early_failures",
     "tests.support.every_cut",
-    "tests.support.every_version",
+    "tests.support.samples",
     "tests.support.figures",
     "tests.support.program_logs",
 )

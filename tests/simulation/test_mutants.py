@@ -26,6 +26,7 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
+from tests.support.samples import mutants
 
 SEEDS = 1_000
 HISTORIES = 300
@@ -43,7 +44,7 @@ STORIES = (
 )
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+@pytest.mark.parametrize("name", mutants(MUTANTS))
 def test_it_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
     mutant.mutate(monkeypatch)

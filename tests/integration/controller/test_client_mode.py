@@ -20,7 +20,7 @@ from tests.integration.controller.reassigning import (
     wait_until_moved,
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
-from tests.support.every_version import versions
+from tests.support.samples import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -15,8 +15,8 @@ from regent.zk_data.broker_notes import SHUTTING_DOWN
 from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
-from tests.support.every_version import versions
 from tests.support.figures import Figure
+from tests.support.samples import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

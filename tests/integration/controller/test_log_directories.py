@@ -13,8 +13,8 @@ from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.log_directory import LogDirectory
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
-from tests.support.every_version import versions
 from tests.support.figures import Figure
+from tests.support.samples import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -22,8 +22,8 @@ from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.controller.znodes import Znodes, state_path
-from tests.support.every_version import versions
 from tests.support.figures import Figure
+from tests.support.samples import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
