@@ -47,7 +47,7 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         return tuple(each.claim for each in self._entries.values() if each.claim is not None)
 
     def put(self, key: ObjectKey, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
-        """Take in a version; the keys of all that declare the same, if it is news for them.
+        """Take in a version; the keys of those that declare the same and that it is news for.
 
         One that cannot be read because of a defect declares nothing: the others are served on.
         """
@@ -61,16 +61,16 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
         for subject in new.subjects:
             self._by_subject.setdefault(subject, {})[key] = None
         self.on_change()
-        return self._concerned(() if old is None else old.subjects) | self._concerned(new.subjects)
+        return self._concerned(old, new)
 
     def remove(self, key: ObjectKey) -> frozenset[ObjectKey]:
-        """Forget an object; the keys of the others that declare the same."""
+        """Forget an object; the keys of those that declare the same and that it is news for."""
         old = self._entries.pop(key, None)
         if old is None:
             return frozenset()
         self._unindex(key, old)
         self.on_change()
-        return self._concerned(old.subjects)
+        return self._concerned(old, None)
 
     def clear(self) -> None:
         """Forget everything."""
@@ -89,8 +89,18 @@ class ClaimIndex(Generic[ResourceT, ClaimT]):
             )
             return _Entry((), None)
 
-    def _concerned(self, subjects: tuple[str, ...]) -> frozenset[ObjectKey]:
-        return frozenset(key for subject in subjects for key in self.keys(subject))
+    def _concerned(
+        self, old: _Entry[ClaimT] | None, new: _Entry[ClaimT] | None
+    ) -> frozenset[ObjectKey]:
+        """Keys of the objects for which it is news that one is declared otherwise than before."""
+        entries = [entry for entry in (old, new) if entry is not None]
+        before, after = (None if entry is None else entry.claim for entry in (old, new))
+        concerned: set[ObjectKey] = set()
+        for subject in dict.fromkeys(name for entry in entries for name in entry.subjects):
+            is_news = self._kind.news(before, after, self.claims(subject))
+            keys = self._by_subject.get(subject, ())
+            concerned.update(key for key in keys if is_news(self._entries[key].claim))
+        return frozenset(concerned)
 
     def _unindex(self, key: ObjectKey, old: _Entry[ClaimT]) -> None:
         for subject in old.subjects:

@@ -18,6 +18,7 @@ class DrainNews:
         self._drains = drains
         self._moves = MoveNews(drains.moving)
         self._cordoned = drains.view().cordoned
+        self._alive = frozenset(drains.view().brokers)
 
     def topics_changed(self, topics: frozenset[str], cache: ObjectCache) -> frozenset[ObjectKey]:
         """Topics, or what concerns the whole cluster, have changed; the drains that it is news
@@ -31,7 +32,7 @@ class DrainNews:
             drains.configs.see(topic, config_version(view, topic))
         for gone in drains.planned_topics.keys() - set(keys):
             del drains.planned_topics[gone]
-        brokers = drains.hosted.see_topics(view, topics)
+        brokers = drains.hosted.see_topics(view, topics) | self._come_or_gone(view)
         concerned = {key for broker in sorted(brokers) for key in drains.index.keys(str(broker))}
         concerned |= {key for key in keys if topics & drains.planned_topics.get(key, frozenset())}
         if has_moved:
@@ -40,6 +41,12 @@ class DrainNews:
             self._cordoned = view.cordoned
             concerned.update(keys)
         return frozenset(concerned)
+
+    def _come_or_gone(self, view: ClusterView) -> frozenset[int]:
+        """Brokers that are alive now and were not, or the other way round: a status names those of
+        its brokers that are not alive, also once they are drained."""
+        before, self._alive = self._alive, frozenset(view.brokers)
+        return before ^ self._alive
 
     def view_replaced(self) -> None:
         """Everything may have changed."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -34,6 +34,10 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
             and have none now.
         claim: The claim of an object to its subjects; None: it claims nothing. Claims that are
             equal say the same: a change that leaves the claim as it is, is no news for rivals.
+        news: For which rivals it is news that the claim of another object was the first and is the
+            second (None: it claims nothing, or does not exist), by their claims. The third are all
+            claims to the subject, as they are now. If all changes are news for all, n objects with
+            one subject cost n squared reconciliations.
     """
 
     kind: ResourceKind
@@ -44,5 +48,8 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     conditions: tuple[ConditionType, ...]
     subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
     claim: Callable[[Mapping[str, Any]], ClaimT | None]
+    news: Callable[
+        [ClaimT | None, ClaimT | None, Collection[ClaimT]], Callable[[ClaimT | None], bool]
+    ] = lambda *_: lambda _: True
     former_defaults: frozenset[str] = frozenset()
     filled_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: ()

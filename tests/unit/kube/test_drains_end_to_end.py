@@ -5,7 +5,9 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import operator
 from collections.abc import Sequence
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -105,6 +107,28 @@ async def test_a_broker_is_emptied_by_events_alone_and_gets_nothing_new() -> Non
         assert len(moved(controller)) == len(set(moved(controller))) == 9
         assert drain.status["summary"] == "9/9"
         assert drain.status["remaining"] == {"leaders": 0, "replicas": 0}
+
+
+async def test_what_a_drained_one_says_of_its_brokers_follows_them() -> None:
+    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
+        create(cluster, "orders", [(2, 3)])
+        drain = drain_of(1)
+
+        async def says_so() -> bool:
+            ready = next(c for c in drain.status["conditions"] if c["type"] == "Ready")
+            return "[1] are not alive" in ready["message"]
+
+        async with drain.served(controller):
+            await drain.wait_for("Drained")
+            for change, is_named in ((cluster.crash_broker, True), (cluster.start_broker, False)):
+                await asyncio.to_thread(change, 1)
+                await wait_until_async(
+                    says_so,
+                    until=partial(operator.eq, is_named),
+                    timeout_s=60,
+                    describe=f"the status to name broker 1: {is_named}",
+                )
+            assert drain.status["phase"] == "Drained"
 
 
 async def test_configurations_are_read_once_however_often_topics_change() -> None:

@@ -131,10 +131,12 @@ def test_a_wish_outlasts_that_its_object_is_put_back_from_what_is_kept() -> None
     assert resource.deletion_policy == "Delete"
 
 
-def test_a_rival_is_news_for_all_who_declare_the_topic() -> None:
+def test_a_rival_is_news_for_those_that_it_goes_before() -> None:
     cache, index = topic_cache()
-    cache.put(body("a", topicName="shared"))
-    assert cache.put(body("b", topicName="shared")) == {key("a"), key("b")}
+    cache.put(body("b", topicName="shared"))
+    assert cache.put(body("a", topicName="shared")) == {key("a"), key("b")}
+    assert cache.put(body("c", topicName="shared")) == {key("c")}
+    assert cache.remove(key("c"), uid="uid-c") == {key("c")}
     assert {claim.name for claim in index.claims("shared")} == {"a", "b"}
     assert cache.remove(key("a"), uid="uid-a") == {key("a"), key("b")}
     assert index.keys("shared") == (key("b"),)
@@ -144,11 +146,11 @@ def test_a_rival_is_news_for_all_who_declare_the_topic() -> None:
 
 def test_an_observer_claims_nothing() -> None:
     cache, index = topic_cache()
-    cache.put(body("a", topicName="shared"))
-    cache.put(body("b", topicName="shared", managementPolicy="Observe"))
-    assert [claim.name for claim in index.claims("shared")] == ["a"]
-    assert index.keys("shared") == (key("a"), key("b"))
-    turned = body("b", "2", topicName="shared", generation=2)
+    cache.put(body("b", topicName="shared"))
+    cache.put(body("a", topicName="shared", managementPolicy="Observe"))
+    assert [claim.name for claim in index.claims("shared")] == ["b"]
+    assert index.keys("shared") == (key("b"), key("a"))
+    turned = body("a", "2", topicName="shared", generation=2)
     assert cache.put(turned) == {key("a"), key("b")}
 
 

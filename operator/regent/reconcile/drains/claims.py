@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import dataclasses
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
+from typing import Self
 
+from regent.reconcile.rivals import changed_claims
 from regent.resources.broker_drain import BrokerDrain, DesiredDrainState, UnreadableDrain
 from regent.resources.broker_drain_status import DrainPhase
 
@@ -30,6 +33,10 @@ class DrainClaim:
     cordons: bool
     cluster_id: str | None
 
+    def in_cluster(self, cluster_id: str | None) -> Self:
+        """The same claim, recorded for a cluster."""
+        return dataclasses.replace(self, cluster_id=cluster_id)
+
     @property
     def seniority(self) -> tuple[bool, str, str]:
         """The smallest one counts: what has begun first, then the oldest."""
@@ -54,6 +61,19 @@ def claim_of(drain: BrokerDrain | UnreadableDrain) -> DrainClaim | None:
         cordons=not undone,
         cluster_id=status.cluster_id,
     )
+
+
+def news(
+    before: DrainClaim | None, after: DrainClaim | None, _: Collection[DrainClaim]
+) -> Callable[[DrainClaim | None], bool]:
+    """For which rivals a change of another drain's claim may change which claim counts instead of
+    theirs: those that it goes before, or did."""
+    changed = changed_claims(before, after)
+
+    def is_news_for(rival: DrainClaim | None) -> bool:
+        return rival is not None and any(c.seniority < rival.seniority for c in changed)
+
+    return is_news_for
 
 
 def claim_before(

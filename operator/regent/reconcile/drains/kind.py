@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from regent.reconcile.drains.claims import DrainClaim, claim_of
+from regent.reconcile.drains.claims import DrainClaim, claim_of, news
 from regent.reconcile.kinds import KindDescriptor
 from regent.resources.base import field_names
 from regent.resources.broker_drain import (
@@ -48,4 +48,5 @@ BROKER_DRAIN: Final[KindDescriptor[BrokerDrain | UnreadableDrain, DrainClaim]] =
     ),
     subjects=_subjects,
     claim=_claim,
+    news=news,
 )

@@ -188,10 +188,11 @@ def _rebalancing(request: ReassignmentRequest, found: Rebalancing) -> Reassignme
     if found.dropped:
         reason = ConditionReason.PLAN_OUTDATED
         news = (PlannedEvent(reason, found.dropped, is_logged=True),)
+    # A plan without a change is over at once: its time begins with that.
     return dataclasses.replace(
         known,
         planning=found.order,
-        requeue_after_s=found.wait_s,
+        requeue_after_s=known.requeue_after_s if found.wait_s is None else found.wait_s,
         events=(*known.events, *news),
     )
 

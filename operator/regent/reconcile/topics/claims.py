@@ -6,9 +6,14 @@ that was restored from a backup, or that only observed until now, takes nothing 
 
 from __future__ import annotations
 
+import dataclasses
 import enum
+import functools
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import Self
 
+from regent.reconcile.rivals import changed_claims
 from regent.resources.kafka_topic import KafkaTopic, ManagementPolicy, UnreadableTopic
 from regent.resources.kafka_topic_status import Ownership
 
@@ -58,8 +63,7 @@ class Claim:
         Nothing is done for a resource of another cluster, so it must neither keep others from the
         topic nor inherit it.
         """
-        expected = self.declared_cluster_id or self.cluster_id
-        return cluster_id is None or expected in (None, cluster_id)
+        return cluster_id is None or self.expected_cluster_id in (None, cluster_id)
 
     def evidence(self, *, topic_id: str | None, cluster_id: str | None) -> Evidence:
         """What speaks for it.
@@ -82,6 +86,35 @@ class Claim:
                 return Evidence.BEGUN
             case None:
                 return Evidence.BEGUN if self.holds_finalizer else Evidence.NONE
+
+    def in_cluster(self, cluster_id: str | None) -> Self:
+        """The same claim, recorded for a cluster."""
+        return dataclasses.replace(self, cluster_id=cluster_id)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether nothing but its age speaks for it."""
+        return self.ownership is None and not self.holds_finalizer
+
+    @property
+    def age(self) -> tuple[str, str]:
+        """Sorts claims by age: the smallest is the oldest."""
+        return (self.created, self.uid)
+
+    @property
+    def expected_cluster_id(self) -> str | None:
+        """Id of the Kafka cluster whose topic it claims; None: that of any."""
+        return self.declared_cluster_id or self.cluster_id
+
+    def shadows(self, other: Claim, *, cluster_id: str | None) -> bool:
+        """Whether it goes before one that only its age speaks for, under any rules by which that
+        one counts, in one cluster, or in any."""
+        return (
+            self.is_bare
+            and self.age < other.age
+            and self.namespace == other.namespace
+            and self.expected_cluster_id in (None, other.expected_cluster_id, cluster_id)
+        )
 
     def keeps_replicas(self, *, cluster_id: str | None) -> bool:
         """Whether another number of replicas, whoever has asked for it, is corrected."""
@@ -122,3 +155,32 @@ def claim_of(resource: KafkaTopic | UnreadableTopic) -> Claim | None:
         declared_cluster_id=resource.spec.cluster_id,
         replicas=resource.spec.replicas if is_managed else None,
     )
+
+
+def news(
+    before: Claim | None, after: Claim | None, claims: Collection[Claim]
+) -> Callable[[Claim | None], bool]:
+    """For which rivals a change of another resource's claim may change which claim counts, or which
+    one would take over.
+
+    A claim that only its age speaks for goes before younger ones, unless an older one does so
+    whenever it counts; and it may take over from one that something else speaks for.
+
+    Args:
+        claims: All claims to the topic as they are now.
+    """
+    changed = changed_claims(before, after)
+    is_bare = all(claim.is_bare for claim in changed)
+
+    @functools.cache
+    def leading(cluster_id: str | None) -> list[Claim]:
+        return [c for c in changed if not any(o.shadows(c, cluster_id=cluster_id) for o in claims)]
+
+    def is_news_for(rival: Claim | None) -> bool:
+        if rival is None or not changed:
+            return False
+        if not is_bare or not rival.is_bare:
+            return True
+        return any(claim.age < rival.age for claim in leading(rival.expected_cluster_id))
+
+    return is_news_for

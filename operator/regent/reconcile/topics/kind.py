@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from regent.reconcile.kinds import KindDescriptor
-from regent.reconcile.topics.claims import Claim, claim_of
+from regent.reconcile.topics.claims import Claim, claim_of, news
 from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import (
@@ -52,6 +52,7 @@ KAFKA_TOPIC: Final[KindDescriptor[KafkaTopic | UnreadableTopic, Claim]] = KindDe
     ),
     subjects=_subjects,
     claim=_claim,
+    news=news,
     former_defaults=FORMER_DEFAULTS,
     filled_in=filled_in_fields,
 )

@@ -360,6 +360,7 @@ def test_a_plan_without_changes_completes_at_once() -> None:
     assert plan.status is not None
     assert plan.status.phase is Phase.COMPLETED
     assert message(plan) == "no move brings the cluster closer to the goals"
+    assert plan.requeue_after_s == 0.0, "nobody else looks when its time is over"
 
 
 def test_replicas_below_min_insync_replicas_do_not_hinder_what_leaves_their_number() -> None:
