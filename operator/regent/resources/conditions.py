@@ -202,8 +202,8 @@ class ConditionReason(enum.StrEnum):
         "BrokersUnreached",
         "The controller has not reached live brokers for a quarter of a minute, and they have not "
         "confirmed to it the leadership of partitions; `regent status` and `regent why` say why. A "
-        "broker that is only slow does not count, but a topic that is not `Ready` does not become "
-        "so before its leaders' brokers have answered the controller.",
+        "broker that is only slow does not count, but nothing becomes `Ready` or `Completed` "
+        "before the brokers that lead have answered the controller that they do.",
     )
     BROKER_DEFAULTS_UNKNOWN = (
         "BrokerDefaultsUnknown",

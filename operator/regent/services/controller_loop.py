@@ -93,6 +93,8 @@ class ControllerLoop:
             are_brokers_informed=self._are_brokers_informed,
             uninformed=lambda: self.connections.uninformed(),
             silent=lambda: self.connections.channels.silent(),
+            told=self._told,
+            unanswered=lambda: self.connections.channels.unanswered(),
         )
         self.connections = connect(self)
         self.standby = (
@@ -113,7 +115,7 @@ class ControllerLoop:
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
-            self.publisher.subscribe(waits.view_changed)
+            self.publisher.subscribe(waits.view_changed, is_hasty=True)
             requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
@@ -137,6 +139,10 @@ class ControllerLoop:
 
     def _are_brokers_informed(self) -> bool:
         return not any(self.connections.queue_sizes().values())
+
+    def _told(self) -> int:
+        """What is known in the middle of an event is told with the next batch at the latest."""
+        return self.connections.channels.told + (self.manager.busy_since is not None)
 
     def _contend(self) -> None:
         self.connections.contend()
@@ -238,6 +244,8 @@ class ControllerLoop:
     def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
         """After every event: count it, and take the numbers that metrics show."""
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
+        self.connections.channels.answers_read(unread=self.manager.unread)
+        self.publisher.look_for_answers()
         active = self.controller.active
         many_changed = (
             active is not None and active.context.cluster.changed_partition_count > MANY_CHANGED
