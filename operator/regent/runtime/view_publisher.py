@@ -303,7 +303,7 @@ class ViewPublisher:
                     name,
                     self._describing,
                     self._uninformed,
-                    told=self._told(),
+                    self._told(),
                 )
                 for name in some
             }
@@ -386,7 +386,6 @@ def topic_view(
     topic: str,
     describing: Describing = OF_THE_CONTROLLER,
     uninformed: Uninformed = NOBODY,
-    *,
     told: int = 0,
 ) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
