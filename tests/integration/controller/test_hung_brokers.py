@@ -74,7 +74,8 @@ def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
 
 def is_idle(status: dict[str, Any]) -> bool:
     """Whether nothing waits for brokers."""
-    return bool(sizes := status.get("channelQueueSizes")) and not any(sizes.values())
+    sizes: dict[str, int] = status.get("channelQueueSizes") or {}
+    return bool(sizes) and not any(sizes.values())
 
 
 def topic_led_by(broker_id: int) -> dict[str, Any]:
