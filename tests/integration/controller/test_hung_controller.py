@@ -38,13 +38,13 @@ def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: Kubern
     topics.apply(topic("there", partitions=1, replicas=1))
     with regent(cluster, kubeconfig=kubernetes.kubeconfig, namespace="hung-controller") as process:
         topics.wait_ready("there")
+        # what is asked on a connection that is open is waited for longest
+        moves.apply(reassignment("away", assignments=assign("moved", {0: [other]})))
+        wait_completed(moves, "away")
         cluster.broker(controller_id).pause()
         try:
-            moves.apply(reassignment("move", assignments=assign("moved", {0: [other]})))
-            cluster.wait(
-                lambda: (process.status() or {}).get("eventQueueSize"),
-                "the controller to be asked",
-            )
+            moves.apply(reassignment("back", assignments=assign("moved", {0: [one]})))
+            moves.wait_for_status("back", "to begin", phase="Executing")
             topics.apply(topic("new", partitions=1, replicas=1))
             topics.patch("there", config={"retention.ms": 70_000})
             cluster.wait(
@@ -64,4 +64,8 @@ def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: Kubern
         finally:
             cluster.broker(controller_id).resume()
         process.start()
-        moves.kubectl("wait", "--for=condition=Completed", "--timeout=120s", "reassignment/move")
+        wait_completed(moves, "back")
+
+
+def wait_completed(moves: Resources, name: str) -> None:
+    moves.kubectl("wait", "--for=condition=Completed", "--timeout=120s", f"reassignment/{name}")
