@@ -210,10 +210,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
     def unanswered_leaders(self, topic: TopicView) -> tuple[int, ...]:
         """Brokers that lead partitions of a topic, and may not have answered that yet, sorted."""
-        if not self.unanswered:
-            return ()
-        awaited = {p.leader for p in topic.partitions if self.is_leader_awaited(topic, p)}
-        return tuple(sorted(awaited))
+        return unanswered_leaders(topic, self.unanswered)
 
     @property
     def available_brokers(self) -> frozenset[int]:
@@ -241,3 +238,12 @@ class ClusterView(msgspec.Struct, frozen=True):
         """Whether the cluster can be seen here and commands for it are carried out: this process is
         its controller, or a client of it."""
         return self.is_active or self.is_client
+
+
+def unanswered_leaders(topic: TopicView, unanswered: Mapping[int, int]) -> tuple[int, ...]:
+    """See :meth:`ClusterView.unanswered_leaders`."""
+    open_ = [b for b, oldest in unanswered.items() if oldest <= topic.told]
+    if not open_:
+        return ()
+    leaders = {partition.leader for partition in topic.partitions}
+    return tuple(sorted(b for b in open_ if b in leaders))

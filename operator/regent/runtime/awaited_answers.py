@@ -6,10 +6,10 @@ reads it would look at each topic twice. What takes longer is news at once, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView, unanswered_leaders
 
 HELD_S: Final = 0.25
 """How long news of a topic waits for its leaders' answers."""
@@ -22,6 +22,15 @@ def merged(some: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, i
     if not some or not others:
         return some or others
     return {b: min(each[b] for each in (some, others) if b in each) for b in {**some, **others}}
+
+
+def awaiting(
+    topics: Mapping[str, TopicView | None], unanswered: Mapping[int, int]
+) -> Iterator[str]:
+    """Topics that have leaders which have not answered."""
+    for name, topic in topics.items() if unanswered else ():
+        if topic is not None and unanswered_leaders(topic, unanswered):
+            yield name
 
 
 class AwaitedAnswers:
@@ -43,26 +52,28 @@ class AwaitedAnswers:
         self._held.clear()
         self._seen = _NOTHING
 
-    def everything(self, view: ClusterView) -> None:
-        """Everything is news. What is unanswered is so once more when it is answered."""
+    def everything(self, view: ClusterView, awaited: Iterable[str]) -> None:
+        """Everything is news. What is :func:`awaiting` is so once more when it is answered."""
         self.clear()
         self._seen = view.unanswered
-        for name in view.topics if view.unanswered else ():
+        for name in awaited:
             self._wait(view, name)
 
-    def look(self, view: ClusterView, described: Iterable[str], *, at: float) -> frozenset[str]:
+    def look(
+        self, view: ClusterView, described: Iterable[str], awaited: Iterable[str], *, at: float
+    ) -> frozenset[str]:
         """Topics that are news.
 
         Args:
             described: Those that are new in the view.
+            awaited: Of these, those that are :func:`awaiting`.
             at: The present.
         """
-        news: dict[str, None] = {}
-        for name in described:
+        news = dict.fromkeys(described)
+        for name in awaited:
             if self._wait(view, name):
                 self._held.setdefault(name, at + HELD_S)
-            else:
-                news[name] = None
+                del news[name]
         before, self._seen = self._seen, view.unanswered
         for broker_id in [b for b in self._waiting if before.get(b) != self._seen.get(b)]:
             for name in self._waiting.pop(broker_id):

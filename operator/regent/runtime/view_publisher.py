@@ -24,7 +24,7 @@ from regent.controller.view import ClusterView, PartitionHealth, PartitionView, 
 from regent.model.active_regent import ActiveRegent
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.model.persistent_map import PersistentMap
-from regent.runtime.awaited_answers import AwaitedAnswers, merged
+from regent.runtime.awaited_answers import AwaitedAnswers, awaiting, merged
 
 logger = logging.getLogger(__name__)
 
@@ -118,7 +118,7 @@ class ViewPublisher:
         are_brokers_informed: Whether none of them still has to be sent anything.
         uninformed: Which brokers are out of reach, and what they do not know.
         silent: Which do not answer.
-        told: The number of the newest batch that brokers are told what is known now.
+        told: The number of the newest batch that brokers were sent, or that waits for them.
         unanswered: Which have not answered what they were told of leadership, and since which
             batch.
         describing: What the context does not have by itself.
@@ -296,6 +296,7 @@ class ViewPublisher:
         brokers_changed = self._brokers_changed
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
+        awaited: list[str] = []
         for some in _slices(active.context, names):
             views = {
                 name: topic_view(
@@ -303,10 +304,13 @@ class ViewPublisher:
                     name,
                     self._describing,
                     self._uninformed,
-                    self._told(),
+                    # what has just changed is told with the next batch, and described again
+                    self._told() + active.context.cluster.has_topic_changed(name),
                 )
                 for name in some
             }
+            unanswered = merged(unanswered, self._ask_unanswered())
+            awaited += awaiting(views, unanswered)
             topics = topics.updated(
                 {name: view for name, view in views.items() if view is not None},
                 removed=[name for name, view in views.items() if view is None],
@@ -322,10 +326,10 @@ class ViewPublisher:
         self._unanswered = merged(unanswered, self._ask_unanswered())
         self._swap()
         if everything:
-            self._awaited.everything(self.view)
+            self._awaited.everything(self.view, awaited)
             self._notify(None)
             return
-        news = self._awaited.look(self.view, names, at=time.monotonic())
+        news = self._awaited.look(self.view, names, awaited, at=time.monotonic())
         _tell(self._hasty, frozenset(names))
         if news or brokers_changed:
             _tell(self.listeners, news)

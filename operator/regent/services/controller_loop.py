@@ -93,7 +93,7 @@ class ControllerLoop:
             are_brokers_informed=self._are_brokers_informed,
             uninformed=lambda: self.connections.uninformed(),
             silent=lambda: self.connections.channels.silent(),
-            told=self._told,
+            told=lambda: self.connections.channels.told,
             unanswered=lambda: self.connections.channels.unanswered(),
         )
         self.connections = connect(self)
@@ -139,10 +139,6 @@ class ControllerLoop:
 
     def _are_brokers_informed(self) -> bool:
         return not any(self.connections.queue_sizes().values())
-
-    def _told(self) -> int:
-        """What is known in the middle of an event is told with the next batch at the latest."""
-        return self.connections.channels.told + (self.manager.busy_since is not None)
 
     def _contend(self) -> None:
         self.connections.contend()
