@@ -6,7 +6,7 @@ reads it would look at each topic twice. What takes longer is news at once, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from regent.controller.view import ClusterView, TopicView, unanswered_leaders
@@ -26,11 +26,12 @@ def merged(some: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, i
 
 def awaiting(
     topics: Mapping[str, TopicView | None], unanswered: Mapping[int, int]
-) -> Iterator[str]:
-    """Topics that have leaders which have not answered."""
+) -> Iterator[tuple[str, int]]:
+    """Topics that have leaders which have not answered, each with one of them."""
     for name, topic in topics.items() if unanswered else ():
-        if topic is not None and unanswered_leaders(topic, unanswered):
-            yield name
+        leaders = () if topic is None else unanswered_leaders(topic, unanswered)
+        if leaders:
+            yield name, leaders[0]
 
 
 class AwaitedAnswers:
@@ -52,33 +53,38 @@ class AwaitedAnswers:
         self._held.clear()
         self._seen = _NOTHING
 
-    def everything(self, view: ClusterView, awaited: Iterable[str]) -> None:
+    def everything(self, view: ClusterView, awaited: Iterable[tuple[str, int]]) -> None:
         """Everything is news. What is :func:`awaiting` is so once more when it is answered."""
         self.clear()
         self._seen = view.unanswered
-        for name in awaited:
-            self._wait(view, name)
+        self._wait(awaited)
 
     def look(
-        self, view: ClusterView, described: Iterable[str], awaited: Iterable[str], *, at: float
+        self,
+        view: ClusterView,
+        described: Iterable[str],
+        awaited: Sequence[tuple[str, int]],
+        *,
+        at: float,
     ) -> frozenset[str]:
         """Topics that are news.
 
         Args:
             described: Those that are new in the view.
-            awaited: Of these, those that are :func:`awaiting`.
+            awaited: Of these, those that are :func:`awaiting`, as of this view or before.
             at: The present.
         """
         news = dict.fromkeys(described)
-        for name in awaited:
-            if self._wait(view, name):
-                self._held.setdefault(name, at + HELD_S)
-                del news[name]
+        for name, _ in awaited:
+            self._held.setdefault(name, at + HELD_S)
+            del news[name]
         before, self._seen = self._seen, view.unanswered
         for broker_id in [b for b in self._waiting if before.get(b) != self._seen.get(b)]:
-            for name in self._waiting.pop(broker_id):
-                if not self._wait(view, name):
-                    news[name] = None
+            topics = {name: view.topics.get(name) for name in self._waiting.pop(broker_id)}
+            still = dict(awaiting(topics, view.unanswered))
+            self._wait(still.items())
+            news |= {name: None for name in topics if name not in still}
+        self._wait(awaited)
         for name in news:
             self._held.pop(name, None)
         for name, due_at in list(self._held.items()):
@@ -88,11 +94,7 @@ class AwaitedAnswers:
             del self._held[name]
         return frozenset(news)
 
-    def _wait(self, view: ClusterView, name: str) -> bool:
-        """Have a topic wait for one of its leaders; whether one has not answered."""
-        topic = view.topics.get(name)
-        leaders = () if topic is None else view.unanswered_leaders(topic)
-        if not leaders:
-            return False
-        self._waiting.setdefault(leaders[0], {})[name] = None
-        return True
+    def _wait(self, awaited: Iterable[tuple[str, int]]) -> None:
+        """Have topics wait, each for one of its leaders."""
+        for name, broker_id in awaited:
+            self._waiting.setdefault(broker_id, {})[name] = None

@@ -296,7 +296,7 @@ class ViewPublisher:
         brokers_changed = self._brokers_changed
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
-        awaited: list[str] = []
+        awaited: list[tuple[str, int]] = []
         for some in _slices(active.context, names):
             views = {
                 name: topic_view(

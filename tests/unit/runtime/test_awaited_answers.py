@@ -84,7 +84,7 @@ def test_a_topic_that_is_gone_waits_for_nobody() -> None:
 
 def test_after_everything_was_news_only_what_is_unanswered_is_so_again() -> None:
     awaited, t, other = AwaitedAnswers(), topic("t", 1), topic("other", 2)
-    awaited.everything(view(t, other, unanswered={1: 5}), ["t"])
+    awaited.everything(view(t, other, unanswered={1: 5}), [("t", 1)])
     assert awaited.due_at is None
     assert look(awaited, view(t, other, unanswered={}), [], at=9.0) == {"t"}
 
