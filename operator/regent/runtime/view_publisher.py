@@ -286,6 +286,7 @@ class ViewPublisher:
         active = self._controller.active
         if active is None:
             self._forget_changes()
+            self._awaited.clear()
             self._notify(None)
             return
         everything = self._to_describe is active

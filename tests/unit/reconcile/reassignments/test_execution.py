@@ -284,16 +284,6 @@ def test_drift_stops_only_after_what_is_on_its_way_has_arrived() -> None:
     assert state(plan)["Reconciling"] == "True/PartitionsDrifted"
 
 
-@pytest.mark.parametrize("hung", [{"unanswered": {4: 0}}, {"silent": (4,)}])
-def test_it_is_not_completed_before_those_that_lead_have_answered(hung: dict[str, Any]) -> None:
-    """ZooKeeper shows a leader and a full ISR all the while."""
-    there = view(orders((1, 3), (4, 1), (5, 3)), brokers=5)
-    plan = plan_reassignment(request(running(), msgspec.structs.replace(there, **hung)))
-    assert state(plan)["Completed"] == "False/BrokersUnreached"
-    assert "orders-1: leader 4" in message(plan)
-    assert state(plan_reassignment(request(running(), there)))["Ready"] == "True/Reassigned"
-
-
 def test_drift_may_be_skipped_and_the_reassignment_is_never_completed_then() -> None:
     subject = running(onDrift="Skip")
     plan = plan_reassignment(request(subject, DRIFT["moved elsewhere"]))
