@@ -162,7 +162,11 @@ class ConditionReason(enum.StrEnum):
     REPLICAS_REMAIN = "ReplicasRemain", "The brokers have replicas."
     NO_REPLICAS = "NoReplicas", "The brokers have no replica."
     REPLICAS_STAY = "ReplicasStay", "The mode is Leadership: replicas are not moved."
-    VERIFYING = "Verifying", "Nothing is left to be moved; what was moved is not in sync yet."
+    VERIFYING = (
+        "Verifying",
+        "Nothing is left to be moved; what was moved is not in sync yet, or who leads instead has "
+        "not answered.",
+    )
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
     UNDOING = "Undoing", "What was moved goes back."
     DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
