@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
@@ -69,6 +69,13 @@ class _Nowhere:
             BrokerFacts(broker_id=each.broker_id, settings={}, has_answered=True)
             for each in brokers
         ]
+
+    told = 0
+
+    def unanswered(self) -> Mapping[int, int]:
+        return {}
+
+    def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None: ...
 
     def silent(self) -> Sequence[int]:
         return ()

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -22,7 +22,7 @@ from regent.model.errors import (
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
-from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.metadata_updates import Metadata, SharedMetadata
 from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.runtime.ports import ConnectionListener
 from regent.simulation.zookeeper import Event, InMemoryClient
@@ -332,6 +332,7 @@ class _Channels:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Sender] = {}
         self._shared = SharedMetadata()
+        self.told = 0
 
     def update(
         self,
@@ -365,10 +366,13 @@ class _Channels:
     def send(self, requests: ControlRequests) -> None:
         self._cluster.post(self._world.safety.sent, self._name, requests)
         metadata = self._shared.of(requests)
+        self.told += 1
         for broker_id in receivers_of(requests):
             sender = self._open.get(broker_id)
             if sender is not None and broker_id in requests.brokers:
-                self._cluster.post(lambda s=sender: s.pending.add(requests, metadata))
+                if requests.leader_and_isr.get(broker_id):
+                    sender.awaited.append(self.told)
+                self._cluster.post(lambda s=sender, n=self.told: s.add(requests, metadata, n))
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
         return self._world.protocol
@@ -378,6 +382,14 @@ class _Channels:
 
     def silent(self) -> Sequence[int]:
         return ()
+
+    def unanswered(self) -> Mapping[int, int]:
+        return {b: sender.awaited[0] for b, sender in self._open.items() if sender.awaited}
+
+    def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
+        for broker_id, sender in self._open.items():
+            if sender.answered and broker_id not in unread():
+                sender.awaited = [n for n in sender.awaited if n > sender.answered]
 
     def close_all(self) -> None:
         for broker_id in list(self._open):
@@ -392,8 +404,11 @@ class _Channels:
             self._cluster.post(lambda: self._world.network.close(sender.channel))
 
     def _responded(self, sender: _Sender, response: ControlResponse) -> None:
+        answered = sender.added if not sender.pending.leadership else sender.answered
+
         def deliver() -> None:
             if self._open.get(sender.broker_id) is sender:
+                sender.answered = answered
                 self._listener.responded(response)
 
         with contextlib.suppress(RuntimeError):  # the controller's loop has ended
@@ -401,7 +416,14 @@ class _Channels:
 
 
 class _Sender:
-    """The controller's end of the channel to one broker; ``tests.simulation.network.Sender``."""
+    """The controller's end of the channel to one broker; ``tests.simulation.network.Sender``.
+
+    Attributes:
+        awaited: Numbers of the batches whose leadership is not answered. They belong to the
+            controller's thread.
+        answered: The newest batch that the answers were to.
+        added: The newest batch that has waited.
+    """
 
     def __init__(
         self,
@@ -414,9 +436,17 @@ class _Sender:
         self.name = name
         self.broker_id = broker_id
         self.pending = pending
+        self.awaited: list[int] = []
+        self.answered = 0
+        self.added = 0
         self.channel = Channel(self, broker_id, pending)
         self._cluster = cluster
         self._on_response = on_response
+
+    def add(self, requests: ControlRequests, metadata: Metadata, number: int) -> None:
+        """What waits is of this batch, too."""
+        self.pending.add(requests, metadata)
+        self.added = number
 
     @property
     def can_send(self) -> bool:

@@ -28,7 +28,7 @@ answer gets that of a process that is not the controller.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
 from typing import Any, Final, NamedTuple
 
 from regent.controller import events as e
@@ -167,6 +167,12 @@ class EventQueue:
     def kinds(self) -> list[str]:
         """Names of what waits, in order."""
         return [entry.kind.__name__ for entry in self._entries]
+
+    def members(self, kind: type[e.ControllerEvent]) -> Iterator[Any]:
+        """What waits in set events of a kind."""
+        for entry in self._entries:
+            if entry.kind is kind:
+                yield from _members(entry.event())
 
     def put(self, event: e.ControllerEvent, *, now: float) -> None:
         """Append an event, or merge it with one that waits."""

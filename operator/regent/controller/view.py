@@ -112,6 +112,7 @@ class TopicView(msgspec.Struct, frozen=True):
         czxid: Transaction that created the topic's node; 0 if it is not known.
         config_changes: How often its configuration has been changed in this term; nobody counts
             where a broker is the controller.
+        told: Brokers are told what is here by batches up to this number.
     """
 
     name: str
@@ -121,6 +122,7 @@ class TopicView(msgspec.Struct, frozen=True):
     deletion_waits_for: tuple[int, ...] = ()
     czxid: int = 0
     config_changes: int = 0
+    told: int = 0
 
     @property
     def replication_factor(self) -> int:
@@ -171,6 +173,8 @@ class ClusterView(msgspec.Struct, frozen=True):
         unreached: Live brokers that have been out of the controller's reach for a while.
         silent: Live brokers that have not answered this controller yet, or do not answer it now.
             What they do is not known, and may be known in a moment.
+        unanswered: Brokers that have not answered something that they were told of leadership, each
+            with the number of the oldest batch that this was in.
         is_client: Whether a broker is the controller, and this process asks it. What only a
             controller knows is missing then: refusals, brokers that are shutting down.
         active_regent: Another Regent that is the controller, as far as known; None: this process
@@ -190,6 +194,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     cordoned: tuple[int, ...] = ()
     unreached: tuple[int, ...] = ()
     silent: tuple[int, ...] = ()
+    unanswered: Mapping[int, int] = {}
     is_client: bool = False
     active_regent: ActiveRegent | None = None
 
@@ -197,6 +202,15 @@ class ClusterView(msgspec.Struct, frozen=True):
         """Whether ``topics`` has all that there is of a topic. So it does not exist if it is not
         there."""
         return self.is_complete and topic not in self.unreadable_topics
+
+    def is_leader_awaited(self, topic: TopicView, partition: PartitionView) -> bool:
+        """Whether the leader of a partition may not have answered yet that it leads it."""
+        oldest = self.unanswered.get(partition.leader)
+        return oldest is not None and oldest <= topic.told
+
+    def unanswered_leaders(self, topic: TopicView) -> tuple[int, ...]:
+        """Brokers that lead partitions of a topic, and may not have answered that yet, sorted."""
+        return unanswered_leaders(topic, self.unanswered)
 
     @property
     def available_brokers(self) -> frozenset[int]:
@@ -224,3 +238,12 @@ class ClusterView(msgspec.Struct, frozen=True):
         """Whether the cluster can be seen here and commands for it are carried out: this process is
         its controller, or a client of it."""
         return self.is_active or self.is_client
+
+
+def unanswered_leaders(topic: TopicView, unanswered: Mapping[int, int]) -> tuple[int, ...]:
+    """See :meth:`ClusterView.unanswered_leaders`."""
+    open_ = [b for b, oldest in unanswered.items() if oldest <= topic.told]
+    if not open_:
+        return ()
+    leaders = {partition.leader for partition in topic.partitions}
+    return tuple(sorted(b for b in open_ if b in leaders))

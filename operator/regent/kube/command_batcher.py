@@ -6,6 +6,9 @@ for a while after it, all commands that come in are collected for the next one.
 
 The while is a multiple of what the submission took: much of that is the same for one topic and for
 a hundred, such as ZooKeeper's list of all topics and a request to each broker.
+
+Moves of replicas and elections are collected by themselves. In client mode another process is asked
+for them, and may take long; whatever does not depend on that goes on.
 """
 
 from __future__ import annotations
@@ -18,9 +21,12 @@ from typing import Final
 
 from regent.controller.commands import (
     Accepted,
+    AlterPartitionReassignments,
     DescribeTopicConfigs,
+    ElectLeaders,
     Outcome,
     Reason,
+    ReassignTopic,
     Rejected,
     ResourceCommand,
 )
@@ -45,36 +51,25 @@ class _Pending:
     outcomes: asyncio.Future[tuple[Outcome, ...]]
 
 
-class CommandBatcher:
-    """Collects commands and submits them, one batch at a time. :meth:`run` must be running."""
+class _Lane:
+    """What waits for the next submission of its kind."""
 
-    def __init__(self, controller: ControllerPort, *, timeout_s: float) -> None:
-        self._controller = controller
-        self._timeout_s = timeout_s
+    def __init__(self) -> None:
         self._pending: list[_Pending] = []
         self._available = asyncio.Event()
-        self.batches = 0
-        """Submissions so far."""
 
-    async def submit(self, commands: Sequence[ResourceCommand]) -> tuple[Outcome, ...]:
-        """The outcomes of the commands, which stay together and in order."""
-        future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
-        self._pending.append(_Pending(tuple(commands), future))
+    def put(self, pending: _Pending) -> None:
+        self._pending.append(pending)
         self._available.set()
-        return await future
 
-    async def run(self) -> None:
-        """Submit batches until cancelled."""
-        now = asyncio.get_running_loop().time
-        while True:
-            await self._available.wait()
-            await asyncio.sleep(BATCH_WAIT_S)
-            batch = self._take()
-            if not self._pending:
-                self._available.clear()
-            began = now()
-            await self._carry_out(batch)
-            await asyncio.sleep(min(REST_PER_COST * (now() - began), REST_MAX_S))
+    async def take(self) -> list[_Pending]:
+        """The next batch, once there is something."""
+        await self._available.wait()
+        await asyncio.sleep(BATCH_WAIT_S)
+        batch = self._take()
+        if not self._pending:
+            self._available.clear()
+        return batch
 
     def _take(self) -> list[_Pending]:
         size = 0
@@ -85,6 +80,45 @@ class CommandBatcher:
                 return batch
         batch, self._pending = self._pending, []
         return batch
+
+
+class CommandBatcher:
+    """Collects commands and submits them, of each kind one batch at a time. :meth:`run` must be
+    running."""
+
+    def __init__(self, controller: ControllerPort, *, timeout_s: float) -> None:
+        self._controller = controller
+        self._timeout_s = timeout_s
+        self._others, self._moves, self._elections = self._lanes = (_Lane(), _Lane(), _Lane())
+        self.batches = 0
+        """Submissions so far."""
+
+    async def submit(self, commands: Sequence[ResourceCommand]) -> tuple[Outcome, ...]:
+        """The outcomes of the commands, which stay together and in order."""
+        future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
+        self._lane_of(commands).put(_Pending(tuple(commands), future))
+        return await future
+
+    def _lane_of(self, commands: Sequence[ResourceCommand]) -> _Lane:
+        if any(isinstance(c, AlterPartitionReassignments | ReassignTopic) for c in commands):
+            return self._moves
+        if any(isinstance(c, ElectLeaders) for c in commands):
+            return self._elections
+        return self._others
+
+    async def run(self) -> None:
+        """Submit batches until cancelled."""
+        async with asyncio.TaskGroup() as group:
+            for lane in self._lanes:
+                group.create_task(self._run(lane))
+
+    async def _run(self, lane: _Lane) -> None:
+        now = asyncio.get_running_loop().time
+        while True:
+            batch = await lane.take()
+            began = now()
+            await self._carry_out(batch)
+            await asyncio.sleep(min(REST_PER_COST * (now() - began), REST_MAX_S))
 
     async def _carry_out(self, batch: list[_Pending]) -> None:
         commands = _merged([command for pending in batch for command in pending.commands])

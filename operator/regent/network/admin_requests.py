@@ -41,7 +41,7 @@ class AdminRequests:
     def __init__(self, *, client_id: str, settings: ChannelSettings) -> None:
         self._client_id = client_id
         self._settings = settings
-        self._line: BrokerLine | None = None
+        self._lines: dict[int, BrokerLine] = {}
 
     async def alter_partition_reassignments(
         self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
@@ -73,9 +73,9 @@ class AdminRequests:
         )
 
     def close(self) -> None:
-        """Close the connection. A request under way fails."""
-        if self._line is not None:
-            self._line.close()
+        """Close the connections. Requests under way fail."""
+        for line in self._lines.values():
+            line.close()
 
     async def _ask(
         self,
@@ -85,7 +85,7 @@ class AdminRequests:
         encode: Callable[[int], bytes],
         decode: Callable[[int, bytes], tuple[int, str, Answers]],
     ) -> Answers:
-        line = self._line_to(broker)
+        line = self._line_to(broker, api)
         version, body = await line.exchange(
             api.key,
             versions,
@@ -109,9 +109,14 @@ class AdminRequests:
             raise BrokerQuestionError(f"it answers {api.name} with {error_name(code)} {message}")
         return answers
 
-    def _line_to(self, broker: Broker) -> BrokerLine:
-        """The connection to the controller; one to a former one, or to its former life, ends."""
-        if self._line is None or self._line.broker != broker:
+    def _line_to(self, broker: Broker, api: Api) -> BrokerLine:
+        """The connection to the controller for one kind of requests: others do not wait for them.
+        Those to a former controller, or to its former life, end."""
+        if any(line.broker != broker for line in self._lines.values()):
             self.close()
-            self._line = BrokerLine(broker, client_id=self._client_id, settings=self._settings)
-        return self._line
+            self._lines.clear()
+        line = self._lines.get(api.key)
+        if line is None:
+            line = BrokerLine(broker, client_id=self._client_id, settings=self._settings)
+            self._lines[api.key] = line
+        return line

@@ -113,6 +113,7 @@ class BrokerChannel:
     Attributes:
         reported: What the broker has said about itself.
         settled: Set once it has, or was not reached, or the channel has ended.
+        pending: What waits, and what is not answered.
         problem: Why the broker is not reached, while it is not.
         unreached_since: Since when, as loop time.
     """
@@ -150,7 +151,7 @@ class BrokerChannel:
         self._encoding = encoding
         self._ahead = EncodingAhead(self._encode_next_update, writing=writing)
         self._supported: Mapping[int, VersionRange] = {}
-        self._pending = PendingRequests(broker.broker_id, shared=shared)
+        self.pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
         self._in_flight: ControlRequest | None = None
         self._uninformed: frozenset[TopicPartition] | None = None
@@ -201,14 +202,14 @@ class BrokerChannel:
     @property
     def queue_size(self) -> int:
         """What waits or is in flight: see :class:`ChannelMetrics`."""
-        return self._pending.size + (self._in_flight is not None)
+        return self.pending.size + (self._in_flight is not None)
 
     @property
     def uninformed(self) -> frozenset[TopicPartition]:
         """Partitions of whose leadership the broker still has to be informed. The same object as
         long as nothing changes, as there may be 100,000."""
         if self._uninformed is None:
-            waiting = frozenset(self._pending.leadership)
+            waiting = frozenset(self.pending.leadership)
             self._uninformed = waiting.union(leadership_in(self._in_flight))
         return self._uninformed
 
@@ -230,9 +231,9 @@ class BrokerChannel:
         self._stands_by = False
         self._something_waits.set()
 
-    def add(self, requests: ControlRequests, metadata: Metadata) -> None:
+    def add(self, requests: ControlRequests, metadata: Metadata, number: int) -> None:
         """Add what a batch has for the broker; see :meth:`PendingRequests.add`."""
-        self._pending.add(requests, metadata)
+        self.pending.add(requests, metadata, number)
         if self.broker.broker_id in (requests.leader_and_isr.keys() | requests.stop_replica.keys()):
             self._uninformed = None
         self._something_waits.set()
@@ -254,19 +255,19 @@ class BrokerChannel:
                 await self._until_something_waits()
                 # Until there is a connection, what waits goes on to be merged.
                 await self._until_it_works(self._connect)
-                await self._exchange(self._pending.take())
+                await self._exchange(self.pending.take())
         finally:
             self._disconnect()
             self.settled.set()
 
     async def _until_something_waits(self) -> None:
-        while not self._pending:
+        while not self.pending:
             self._something_waits.clear()
             if self._stands_by:
                 await self._stand_by()
             elif self.reported is not None and self.reported.topics is None:
                 await first_of(self._something_waits.wait(), asyncio.sleep(REFUSED_INTERVAL))
-                if not self._pending:
+                if not self.pending:
                     self._disconnect()
                     await self._until_it_works(self._connect)
             else:
@@ -339,7 +340,7 @@ class BrokerChannel:
                 return encode()
 
     def _encode_next_update(self) -> None:
-        updates = self._pending.next_update
+        updates = self.pending.next_update
         if updates is None:
             return
         with contextlib.suppress(UnsupportedBrokerError):  # reported when its turn has come

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import functools
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.model.cluster import Broker
@@ -16,7 +16,11 @@ from regent.network.channel_metrics import ChannelMetrics
 from regent.network.encoding_ahead import EncodingAhead
 from regent.network.settings import ChannelSettings
 from regent.protocol.api_versions import ProtocolVersion, cluster_protocol_version
-from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.protocol.control_requests import (
+    ControlRequests,
+    ControlResponse,
+    LeaderAndIsrResponse,
+)
 from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.pending_requests import receivers_of
 
@@ -30,6 +34,9 @@ class ControllerChannelManager:
     """Opens and closes channels, and fans batches out to them.
 
     Implements ``runtime.ports.BrokerChannelsPort``. All methods belong into one event loop.
+
+    Attributes:
+        told: See :class:`~regent.runtime.ports.BrokerChannelsPort`.
 
     Args:
         controller_id: Client id of all connections.
@@ -63,6 +70,7 @@ class ControllerChannelManager:
         wait_to_send: Callable[[float], Awaitable[None]] = asyncio.sleep,
         on_term: Callable[[int | None], None] | None = None,
     ) -> None:
+        self.told = 0
         self._controller_id = controller_id
         self._settings = settings
         self._may_send = may_send
@@ -122,7 +130,7 @@ class ControllerChannelManager:
             listener=self._listener,
             may_send=self._may_send,
             wait_to_send=self._wait_to_send,
-            on_response=self._on_response,
+            on_response=self._responded,
             on_settled=functools.partial(self._broker_has_settled, broker.broker_id),
             encoding=self._encoding,
             writing=self._writing,
@@ -181,6 +189,7 @@ class ControllerChannelManager:
         Receivers without a channel, or that the batch does not list as brokers, are left out.
         """
         metadata = self._shared.of(requests)
+        self.told += 1
         for broker_id in receivers_of(requests):
             channel = self._channels.get(broker_id)
             if channel is None or broker_id not in requests.brokers:
@@ -189,7 +198,7 @@ class ControllerChannelManager:
                     extra={"broker_id": broker_id},
                 )
                 continue
-            channel.add(requests, metadata)
+            channel.add(requests, metadata, self.told)
 
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.
@@ -291,6 +300,28 @@ class ControllerChannelManager:
     def silent(self) -> Sequence[int]:
         """Brokers that do not answer; the effect ``SilentBrokers``."""
         return [b for b, channel in self._channels.items() if not channel.is_answering]
+
+    def unanswered(self) -> Mapping[int, int]:
+        """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
+        return {
+            broker_id: oldest
+            for broker_id, channel in self._channels.items()
+            if (oldest := channel.pending.oldest_unanswered) is not None
+        }
+
+    def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
+        """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
+        answered = {b: c for b, c in self._channels.items() if c.pending.answers.has_unread}
+        left = unread() if answered else ()
+        for broker_id, channel in answered.items():
+            if broker_id not in left:
+                channel.pending.answers.read()
+
+    def _responded(self, response: ControlResponse) -> None:
+        channel = self._channels.get(response.broker_id)
+        if channel is not None and isinstance(response, LeaderAndIsrResponse):
+            channel.pending.answers.answered()
+        self._on_response(response)
 
     def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:
         """See :class:`~regent.runtime.ports.ConnectionsPort`."""

@@ -31,6 +31,7 @@ from regent.protocol.control_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
+from regent.protocol.leadership_answers import LeadershipAnswers
 from regent.protocol.metadata_updates import Metadata, SharedMetadata
 from regent.protocol.partition_state import PartitionState
 
@@ -62,12 +63,16 @@ _deletes: Final = attrgetter("delete")
 class PendingRequests:
     """Requests that wait for one life of a broker.
 
+    Attributes:
+        answers: Which batches the broker has answered.
+
     Args:
         broker_id: The receiver.
         shared: Merges updates once for all receivers; says how large a request may be.
     """
 
     def __init__(self, broker_id: int, *, shared: SharedMetadata) -> None:
+        self.answers = LeadershipAnswers()
         self._broker_id = broker_id
         self._shared = shared
         self._header = ControlHeader(-1, -1, broker_id, -1)
@@ -103,18 +108,25 @@ class PendingRequests:
         return self._leadership.partitions
 
     @property
+    def oldest_unanswered(self) -> int | None:
+        """The oldest batch of whose leadership the broker has not answered something, or nobody has
+        read the answer; None: there is none."""
+        return self.answers.oldest(is_waiting=bool(self._leadership))
+
+    @property
     def next_update(self) -> PartitionUpdates | None:
         """What the next UpdateMetadata will say of partitions, if nothing is added before: None if
         other requests come first, or if several updates wait, which are merged."""
         is_next = not (self._leadership or self._deletions_before)
         return self._metadata.only_update if is_next else None
 
-    def add(self, requests: ControlRequests, metadata: Metadata) -> None:
+    def add(self, requests: ControlRequests, metadata: Metadata, number: int = 0) -> None:
         """Add what a batch has for the broker.
 
         Args:
             requests: The batch, which lists the broker as alive.
             metadata: What ``shared`` has made of it for all channels.
+            number: Of the batch, for :attr:`oldest_unanswered`.
         """
         broker_id = self._broker_id
         self._header = ControlHeader(
@@ -127,6 +139,7 @@ class PendingRequests:
         if replicas:
             self._metadata.leadership_follows()
             entries = requests.entries.get(broker_id, NOTHING_COLLECTED)
+            self.answers.added(number, is_first=not self._leadership)
             self._leadership.add(replicas, requests, entries)
             self._leadership_overtakes_stops(replicas)
         if broker_id in requests.update_metadata_receivers:
@@ -176,6 +189,7 @@ class PendingRequests:
             if self._metadata.must_list_brokers_first:
                 return self._metadata.take_broker_list(self._header)
             request = self._leadership.take(self._header)
+            self.answers.sent()
             if not self._leadership:
                 self._metadata.leadership_was_taken()
             return request

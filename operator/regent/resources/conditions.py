@@ -162,7 +162,11 @@ class ConditionReason(enum.StrEnum):
     REPLICAS_REMAIN = "ReplicasRemain", "The brokers have replicas."
     NO_REPLICAS = "NoReplicas", "The brokers have no replica."
     REPLICAS_STAY = "ReplicasStay", "The mode is Leadership: replicas are not moved."
-    VERIFYING = "Verifying", "Nothing is left to be moved; what was moved is not in sync yet."
+    VERIFYING = (
+        "Verifying",
+        "Nothing is left to be moved; what was moved is not in sync yet, or who leads instead has "
+        "not answered.",
+    )
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
     UNDOING = "Undoing", "What was moved goes back."
     DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
@@ -202,8 +206,8 @@ class ConditionReason(enum.StrEnum):
         "BrokersUnreached",
         "The controller has not reached live brokers for a quarter of a minute, and they have not "
         "confirmed to it the leadership of partitions; `regent status` and `regent why` say why. A "
-        "broker that is only slow does not count, but a topic that is not `Ready` does not become "
-        "so before its leaders' brokers have answered the controller.",
+        "broker that is only slow does not count, but nothing becomes `Ready` or `Completed` "
+        "before the brokers that lead have answered the controller that they do.",
     )
     BROKER_DEFAULTS_UNKNOWN = (
         "BrokerDefaultsUnknown",

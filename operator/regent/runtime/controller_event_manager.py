@@ -13,7 +13,7 @@ from typing import Final, Protocol
 from regent.controller.active_controller import ActiveController
 from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
-from regent.controller.events import ControllerEvent
+from regent.controller.events import ControllerEvent, LeaderAndIsrResponseReceived
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
 from regent.runtime.interpreter import Interpreter
@@ -60,6 +60,11 @@ class ControllerEventManager:
         """Append an event, or merge it with one that waits."""
         self._queue.put(event, now=time.monotonic())
         self._wake.set()
+
+    def unread(self) -> frozenset[int]:
+        """Brokers of which an answer about leadership waits."""
+        waiting = self._queue.members(LeaderAndIsrResponseReceived)
+        return frozenset(response.broker_id for response in waiting)
 
     async def run(self, interpreter: Interpreter) -> None:
         """Process events until cancelled, between two effects."""

@@ -14,6 +14,9 @@ from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooK
 from regent.runtime.reading_ahead import read_ahead
 from regent.zk_data.operations import ZNode
 
+Process = Coroutine[fx.Effect[Any], Any, None]
+"""A coroutine of the core."""
+
 
 class Interpreter:
     """Drives one coroutine of the core at a time.
@@ -81,15 +84,32 @@ class Interpreter:
         if still_absent is not None:
             self._at_once[fx.StillAbsent] = still_absent
 
-    async def drive(self, process: Coroutine[fx.Effect[Any], Any, None]) -> None:
+    async def drive(self, process: Process) -> None:
         """Run a coroutine of the core to its end."""
-        result: Any = None
-        error: Exception | None = None
+        await self.advance(process)
+
+    async def advance(
+        self,
+        process: Process,
+        result: Any = None,
+        error: Exception | None = None,
+        *,
+        until: tuple[type[fx.Effect[Any]], ...] = (),
+    ) -> fx.Effect[Any] | None:
+        """Run a coroutine of the core until it awaits an effect of these kinds, which is returned;
+        None: it has ended.
+
+        Args:
+            result: What the effect has led to that it awaits; None at the beginning.
+            error: What it has failed with instead.
+        """
         while True:
             try:
                 effect = process.send(result) if error is None else process.throw(error)
             except StopIteration:
-                return
+                return None
+            if until and isinstance(effect, until):
+                return effect
             result, error = None, None
             immediate = self._at_once.get(type(effect))
             try:
@@ -99,6 +119,10 @@ class Interpreter:
                     result = await self._perform[type(effect)](effect)
             except Exception as caught:  # noqa: BLE001 - the core decides what an error means
                 error = caught
+
+    async def perform(self, effect: fx.Effect[Any]) -> Any:
+        """What an effect leads to that takes time."""
+        return await self._perform[type(effect)](effect)
 
     def close(self) -> None:
         """Disarm all timers."""

@@ -215,6 +215,24 @@ class BrokerChannelsPort(Protocol):
         """Brokers that do not answer at the moment, see ``effects.SilentBrokers``."""
         ...
 
+    @property
+    def told(self) -> int:
+        """The number of the newest batch that was sent, or waits."""
+        ...
+
+    def unanswered(self) -> Mapping[int, int]:
+        """Brokers that have not answered something of leadership, or whose answer has not been
+        read, each with the number of the oldest batch that this was in."""
+        ...
+
+    def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
+        """Whatever brokers have answered of leadership is read by now.
+
+        Args:
+            unread: Returns the brokers of which that does not hold.
+        """
+        ...
+
     def close_all(self) -> None:
         """Close every channel and drop what waits; no answer is delivered afterwards."""
         ...

@@ -10,6 +10,7 @@ time at most: after each round there is a pause, and what changes meanwhile is d
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ from regent.controller.view import ClusterView, PartitionHealth, PartitionView, 
 from regent.model.active_regent import ActiveRegent
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.model.persistent_map import PersistentMap
+from regent.runtime.awaited_answers import AwaitedAnswers, awaiting, merged
 
 logger = logging.getLogger(__name__)
 
@@ -116,6 +118,9 @@ class ViewPublisher:
         are_brokers_informed: Whether none of them still has to be sent anything.
         uninformed: Which brokers are out of reach, and what they do not know.
         silent: Which do not answer.
+        told: The number of the newest batch that brokers were sent, or that waits for them.
+        unanswered: Which have not answered what they were told of leadership, and since which
+            batch.
         describing: What the context does not have by itself.
     """
 
@@ -127,6 +132,8 @@ class ViewPublisher:
         are_brokers_informed: Callable[[], bool] = lambda: True,
         uninformed: Callable[[], Uninformed] = lambda: NOBODY,
         silent: Callable[[], Sequence[int]] = tuple,
+        told: Callable[[], int] = lambda: 0,
+        unanswered: Callable[[], Mapping[int, int]] = dict,
         describing: Describing = OF_THE_CONTROLLER,
     ) -> None:
         self._controller = controller
@@ -134,6 +141,7 @@ class ViewPublisher:
         self._pause = pause
         self._are_brokers_informed = are_brokers_informed
         self.listeners: list[Listener] = []
+        self._hasty: list[Listener] = []
         self._dirty: dict[str, None] = {}
         self._to_describe: ActiveController | None = None
         self._brokers_changed = False
@@ -143,12 +151,23 @@ class ViewPublisher:
         self._uninformed = NOBODY
         self._ask_silent = silent
         self._silent: tuple[int, ...] = ()
+        self._told = told
+        self._ask_unanswered = unanswered
+        self._unanswered: Mapping[int, int] = {}
+        self._answers_changed = False
+        self._awaited = AwaitedAnswers()
         self._complete_of: ActiveController | None = None
         self._wake = asyncio.Event()
         self.view = ClusterView()
 
-    def subscribe(self, listener: Listener) -> None:
-        self.listeners.append(listener)
+    def subscribe(self, listener: Listener, *, is_hasty: bool = False) -> None:
+        """Have a listener called with what is new in a view.
+
+        Args:
+            is_hasty: Whether it hears of each topic at once, and once. Others hear of one whose
+                leaders have not answered a little later, and again when they have.
+        """
+        (self._hasty if is_hasty else self.listeners).append(listener)
 
     def publish(self, topics: frozenset[str] | None) -> None:
         """Publish what the context says has changed, and ``topics`` (None: everything, which the
@@ -165,6 +184,8 @@ class ViewPublisher:
         else:
             self._dirty.update(dict.fromkeys(sorted(topics)))
         before = self.view
+        # What has been answered since may be a refusal, which the topics do not show yet.
+        self._unanswered = merged(self._unanswered, self._ask_unanswered())
         self._swap()
         self._brokers_changed |= active is not None and (
             self.view.brokers is not before.brokers
@@ -176,6 +197,12 @@ class ViewPublisher:
         self._wake.set()
         if self.view.active_regent != before.active_regent and not self._is_being_read():
             self._notify(None)  # who looks after resources is another one
+
+    def look_for_answers(self) -> None:
+        """Publish what brokers have answered, if that is new."""
+        if self._controller.active is not None and self._ask_unanswered() != self._unanswered:
+            self._answers_changed = True
+            self._wake.set()
 
     def look_for_uninformed(self) -> None:
         """Publish what is new of brokers out of reach: they report nothing."""
@@ -209,26 +236,44 @@ class ViewPublisher:
         self._topics = PersistentMap()
         self._unreadable = {}
         self._complete_of = None
+        self._unanswered = {}
+        self._awaited.clear()
         self._swap()
         self._notify(None)
 
     def _forget_changes(self) -> None:
         self._dirty.clear()
         self._to_describe = None
-        self._brokers_changed = False
+        self._brokers_changed = self._answers_changed = False
 
     async def run(self) -> None:
         """Keep the view up to date until cancelled."""
         while True:
-            await self._wake.wait()
+            await self._until_woken()
             self._wake.clear()
-            while self._to_describe is not None or self._dirty or self._brokers_changed:
+            while self._is_round_due():
                 if self._to_describe is not None:
                     await self._give_brokers_precedence(self._to_describe)
                 began = time.monotonic()
                 await self._round()
                 took = time.monotonic() - began
                 await self._pause(min(PAUSE_RATIO * took, LONGEST_PAUSE_S))
+
+    async def _until_woken(self) -> None:
+        due_at = self._awaited.due_at
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(None if due_at is None else due_at - time.monotonic()):
+                await self._wake.wait()
+
+    def _is_round_due(self) -> bool:
+        due_at = self._awaited.due_at
+        return (
+            self._to_describe is not None
+            or bool(self._dirty)
+            or self._brokers_changed
+            or self._answers_changed
+            or (due_at is not None and due_at <= time.monotonic())
+        )
 
     async def _give_brokers_precedence(self, active: ActiveController) -> None:
         await self._pause(BEFORE_EVERYTHING_S)
@@ -241,19 +286,32 @@ class ViewPublisher:
         active = self._controller.active
         if active is None:
             self._forget_changes()
+            self._awaited.clear()
             self._notify(None)
             return
         everything = self._to_describe is active
+        unanswered = self._ask_unanswered()  # before topics are described, which show refusals
         self._dirty.update(dict.fromkeys(sorted(self._take_uninformed())))
         unreadable = active.context.cluster.unreadable_topics
         names = list(active.context.cluster.topics if everything else self._dirty)
+        brokers_changed = self._brokers_changed
         self._forget_changes()
         topics: PersistentMap[str, TopicView] = PersistentMap() if everything else self._topics
+        awaited: list[tuple[str, int]] = []
         for some in _slices(active.context, names):
             views = {
-                name: topic_view(active.context, name, self._describing, self._uninformed)
+                name: topic_view(
+                    active.context,
+                    name,
+                    self._describing,
+                    self._uninformed,
+                    # what has just changed is told with the next batch, and described again
+                    self._told() + active.context.cluster.has_topic_changed(name),
+                )
                 for name in some
             }
+            unanswered = merged(unanswered, self._ask_unanswered())
+            awaited += awaiting(views, unanswered)
             topics = topics.updated(
                 {name: view for name, view in views.items() if view is not None},
                 removed=[name for name, view in views.items() if view is None],
@@ -266,8 +324,16 @@ class ViewPublisher:
         self._unreadable = {**unreadable, **active.context.cluster.unreadable_topics}
         if everything:
             self._complete_of = active
+        self._unanswered = merged(unanswered, self._ask_unanswered())
         self._swap()
-        self._notify(None if everything else frozenset(names))
+        if everything:
+            self._awaited.everything(self.view, awaited)
+            self._notify(None)
+            return
+        news = self._awaited.look(self.view, names, awaited, at=time.monotonic())
+        _tell(self._hasty, frozenset(names))
+        if news or brokers_changed:
+            _tell(self.listeners, news)
 
     def _swap(self) -> None:
         active: ActiveController | None = self._controller.active
@@ -288,17 +354,22 @@ class ViewPublisher:
             cordoned=() if active is None else active.context.cordoned_brokers,
             unreached=() if active is None else tuple(sorted(self._uninformed)),
             silent=() if active is None else self._silent,
+            unanswered={} if active is None else self._unanswered,
             active_regent=None if is_active else self._controller.regent_seen,
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
-        for listener in tuple(self.listeners):
-            try:
-                listener(topics)
-            except Exception:
-                # It belongs to the Kubernetes side, a defect of which must not cost the cluster
-                # its controller. What it misses it finds at its next resync.
-                logger.exception("A listener of the view failed")
+        _tell([*self._hasty, *self.listeners], topics)
+
+
+def _tell(listeners: Sequence[Listener], topics: frozenset[str] | None) -> None:
+    for listener in tuple(listeners):
+        try:
+            listener(topics)
+        except Exception:
+            # It belongs to the Kubernetes side, a defect of which must not cost the cluster
+            # its controller. What it misses it finds at its next resync.
+            logger.exception("A listener of the view failed")
 
 
 def _slices(context: ControllerContext, names: Sequence[str]) -> Iterator[list[str]]:
@@ -320,6 +391,7 @@ def topic_view(
     topic: str,
     describing: Describing = OF_THE_CONTROLLER,
     uninformed: Uninformed = NOBODY,
+    told: int = 0,
 ) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
     if not context.cluster.has_topic(topic):
@@ -354,4 +426,5 @@ def topic_view(
         deletion_waits_for=describing.deletion_waits_for(context, topic),
         czxid=context.cluster.topic_czxids.get(topic, 0),
         config_changes=context.config_changes.get(topic, 0),
+        told=told,
     )

@@ -1,5 +1,6 @@
 """Client mode: what lives in its loop. One task reads the cluster, publishes it and carries out
-commands, in turns: no command works on a state that is being read.
+commands, in turns: no command works on a state that is being read. What the controller is asked is
+awaited beside the turns (:mod:`regent.services.open_questions`).
 
 Watches report what has changed. ZooKeeper servers without recursive watches (before 3.6) are read
 again and again instead.
@@ -14,12 +15,12 @@ import random
 import time
 import uuid
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final
 
 from regent.controller.active_controller import Chance
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.model.cluster import Broker
 from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
@@ -33,6 +34,7 @@ from regent.runtime.ports import Connect
 from regent.runtime.standby_keeper import SELF_CHECK_INTERVAL_S
 from regent.runtime.standby_reader import StandbyReader
 from regent.runtime.view_publisher import Describing, ViewPublisher
+from regent.services.open_questions import OpenQuestions, Reply, Submission
 from regent.standby.cache import StandbyCache
 from regent.steering import topic_view
 from regent.steering.steering import Steering, refused
@@ -59,15 +61,6 @@ DEFECT_PAUSE_S: Final = 60.0
 
 _FENCE_CHECK_S: Final = 1.0
 """Without a connection: how often is looked whether the session can still be trusted."""
-
-Reply = Callable[[Sequence[Outcome]], None]
-
-
-class _Submission(NamedTuple):
-    """Commands that wait to be carried out."""
-
-    commands: Sequence[Command]
-    reply: Reply
 
 
 class ClientLoop:
@@ -131,7 +124,10 @@ class ClientLoop:
         )
         self._wake = asyncio.Event()
         self._connected = asyncio.Event()
-        self._submissions: deque[_Submission] = deque()
+        self._submissions: deque[Submission] = deque()
+        self._questions = OpenQuestions(
+            self._interpreter, on_answer=self._wake.set, active=lambda: self.steering.active
+        )
         self._must_look = True
         self._is_polling = False
         self._serving_changed = False
@@ -163,14 +159,14 @@ class ClientLoop:
     @property
     def waiting(self) -> int:
         """Submissions that wait. May be read from any thread."""
-        return len(self._submissions)
+        return len(self._submissions) + len(self._questions)
 
     def submit(self, commands: Sequence[Command], reply: Reply) -> None:
         """Carry commands out in the next turn. To be called in the loop."""
         if self.steering.active is None:
             reply(refused(commands, self.steering.refusal or self.problem))
             return
-        self._submissions.append(_Submission(commands, reply))
+        self._submissions.append(Submission(commands, reply))
         self._wake.set()
 
     def set_serving(self, is_serving: bool) -> None:
@@ -279,9 +275,10 @@ class ClientLoop:
             if self._serving_changed:
                 self._serving_changed = False
                 await self._interpreter.drive(steering.serve(is_serving=self._is_serving))
+            await self._questions.go_on()
             while submissions:
                 commands, reply = submissions[0]
-                await self._interpreter.drive(steering.process(commands, reply))
+                await self._questions.begin(submissions[0], steering.process(commands, reply))
                 submissions.popleft()
         except BaseException:
             self._submissions.extendleft(reversed(submissions))  # for whoever handles it
@@ -312,7 +309,7 @@ class ClientLoop:
         if self._is_polling:
             until = min(until, time.monotonic() + self._poll_interval_s)
         await self._pause(max(until - time.monotonic(), 0))
-        if not self._submissions:
+        if not (self._submissions or self._questions.has_answers):
             await asyncio.sleep(REFRESH_PAUSE_S)
 
     async def _pause(self, seconds: float) -> None:
@@ -330,6 +327,7 @@ class ClientLoop:
         await self._interpreter.drive(self.steering.forget(None))
 
     def _refuse_submissions(self, why: str) -> None:
+        self._questions.refuse(why)
         while self._submissions:
             commands, reply = self._submissions.popleft()
             reply(refused(commands, why))

@@ -93,6 +93,8 @@ class ControllerLoop:
             are_brokers_informed=self._are_brokers_informed,
             uninformed=lambda: self.connections.uninformed(),
             silent=lambda: self.connections.channels.silent(),
+            told=lambda: self.connections.channels.told,
+            unanswered=lambda: self.connections.channels.unanswered(),
         )
         self.connections = connect(self)
         self.standby = (
@@ -113,7 +115,7 @@ class ControllerLoop:
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
-            self.publisher.subscribe(waits.view_changed)
+            self.publisher.subscribe(waits.view_changed, is_hasty=True)
             requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
@@ -238,6 +240,8 @@ class ControllerLoop:
     def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
         """After every event: count it, and take the numbers that metrics show."""
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
+        self.connections.channels.answers_read(unread=self.manager.unread)
+        self.publisher.look_for_answers()
         active = self.controller.active
         many_changed = (
             active is not None and active.context.cluster.changed_partition_count > MANY_CHANGED

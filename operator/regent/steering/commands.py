@@ -63,13 +63,19 @@ _ASKED: Final = (AlterPartitionReassignments, ElectLeaders, ReassignTopic)
 _NO_ANSWER: Final = (UNKNOWN_SERVER_ERROR, "the controller has not answered for this partition")
 
 
+def is_asked(command: Command) -> bool:
+    """Whether the controller is asked for a command."""
+    return isinstance(command, _ASKED)
+
+
 async def carry_out(
     active: ActiveController, commands: Sequence[Command], expected: ExpectedMoves
 ) -> tuple[Outcome, ...]:
     """Carry commands out in order.
 
-    A controller that is not reached, or does not answer in time, is not asked for each of them: all
-    would wait for that, and so would whatever waits for its turn.
+    While the controller is asked, whoever drives this may do something else: what is known of the
+    cluster may be newer then, but is of the same ``active``. A controller that is not reached, or
+    does not answer in time, is not asked for each of them: all would wait for that.
 
     Args:
         expected: Learns what the controller has accepted.
@@ -80,8 +86,8 @@ async def carry_out(
     """
     outcomes: list[Outcome] = []
     silent: Silent = {}
-    for is_asked, some in itertools.groupby(commands, key=lambda c: isinstance(c, _ASKED)):
-        if is_asked:
+    for are_asked, some in itertools.groupby(commands, key=is_asked):
+        if are_asked:
             outcomes += [await _ask(active, command, expected, silent) for command in some]
         else:
             outcomes += await _change_topics(active, list(some))
@@ -184,7 +190,8 @@ async def _alter_reassignments(
     }
     if to_begin:
         results |= await _move(broker, to_begin, expected)
-    failed = [tp.topic for tp in wanted if results[tp].error_code]
+    awaited = expected.awaited(active.context.cluster)
+    failed = [tp.topic for tp in wanted if results[tp].error_code and tp.topic not in awaited]
     await throttles.release(active, failed)
     return Accepted(results)
 
@@ -213,7 +220,8 @@ async def _reassign_topic(
 
 
 async def _move(broker: Broker, targets: Targets, expected: ExpectedMoves) -> Results:
-    answers = await AskReassignments(broker, targets)
+    with expected.asking(targets):
+        answers = await AskReassignments(broker, targets)
     results = _results({tp: answers.get(tp, _NO_ANSWER) for tp in targets})
     accepted = {
         tp: target

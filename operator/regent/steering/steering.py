@@ -176,8 +176,12 @@ class Steering:
 
     async def settle(self) -> None:
         """Bring all throttles to what they should be: now and then, for what no event reports."""
-        self._expected = ExpectedMoves()
-        if self.active is not None and self.is_serving:
+        self._expected.forget_accepted()
+        if self.active is None or not self.is_serving:
+            return
+        if self._expected.is_asked:  # what moves then is not known: the next time
+            await self._release(self.active)
+        else:
             await self._fenced(throttles.settle(self.active))
 
     async def _release(self, active: ActiveController) -> None:

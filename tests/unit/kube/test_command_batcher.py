@@ -7,11 +7,14 @@ import pytest
 
 from regent.controller.commands import (
     Accepted,
+    AlterPartitionReassignments,
     AlterTopicConfig,
     Command,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
+    ElectionType,
+    ElectLeaders,
     Outcome,
     Reason,
     Rejected,
@@ -24,6 +27,7 @@ from regent.kube.command_batcher import (
     REST_MAX_S,
     CommandBatcher,
 )
+from regent.model.partition import TopicPartition
 from tests.unit.kube.jumping_clock import elapse, run
 
 
@@ -66,6 +70,29 @@ def test_what_comes_while_one_is_under_way_goes_together() -> None:
 
     run(scenario())
     assert [len(batch) for batch in port.batches] == [1, 50]
+
+
+def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> None:
+    """In client mode a controller may hang. What a resource asks for together stays together."""
+    port, tp = Port(), TopicPartition("t", 0)
+    move, elect = AlterPartitionReassignments({tp: (1, 2)}), ElectLeaders(ElectionType.PREFERRED)
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        port.takes_s = 20.0
+        moving = asyncio.create_task(batcher.submit([move, elect]))
+        await elapse(0.5)
+        electing = asyncio.create_task(batcher.submit([elect]))
+        await elapse(0.5)
+        port.takes_s = 0.1
+        async with asyncio.timeout(1.0):
+            assert await batcher.submit([DeleteTopic("other")]) == (Accepted(),)
+        assert not moving.done()
+        assert not electing.done()
+        await asyncio.gather(moving, electing)
+
+    run(scenario())
+    assert port.batches == [(move, elect), (elect,), (DeleteTopic("other"),)]
 
 
 def test_what_comes_soon_after_one_goes_together_however_long_it_took() -> None:

@@ -91,6 +91,24 @@ def moved(controller: LiveController) -> list[tuple[str, int]]:
     ]
 
 
+async def test_a_broker_is_drained_once_those_that_lead_instead_have_answered() -> None:
+    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
+        create(cluster, "led", [(1, 2)])
+        cluster.pause_broker(2)
+        drain = drain_of(1, mode="Leadership")
+        async with drain.served(controller):
+
+            async def look() -> str | None:
+                return drain.status.get("phase")
+
+            await wait_until_async(
+                look, until=lambda phase: phase == "Verifying", timeout_s=60, describe="Verifying"
+            )
+            await wait_for_condition(drain, "Drained", "False")
+            cluster.resume_broker(2)
+            await drain.wait_for("Drained")
+
+
 async def test_a_broker_is_emptied_by_events_alone_and_gets_nothing_new() -> None:
     origin = [(1, 2), (2, 1), (1, 3), (3, 2)] * 3
     with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:

@@ -101,6 +101,34 @@ async def test_a_broker_that_has_not_answered_yet_is_to_get_no_leaders() -> None
         assert list(manager.silent()) == []
 
 
+async def test_leadership_is_unanswered_until_the_broker_answers_and_somebody_reads_it() -> None:
+    async with (
+        stub_brokers(2) as stubs,
+        channels(*(s.registration for s in stubs)) as (
+            manager,
+            responses,
+        ),
+    ):
+        held, other = stubs
+        held.hold.clear()
+        manager.send(batch(held))
+        assert manager.unanswered() == {1: manager.told}
+        first = manager.told
+        await until(lambda: held.received)
+        manager.send(batch(other))
+        assert manager.told > first
+        assert manager.unanswered() == {1: first, 2: manager.told}
+        await responses.wait_for(1)
+        manager.answers_read(unread=lambda: [2])
+        assert manager.unanswered() == {1: first, 2: manager.told}, "2 may refuse to lead"
+        manager.answers_read(unread=list)
+        assert manager.unanswered() == {1: first}
+        held.hold.set()
+        await responses.wait_for(2)
+        manager.answers_read(unread=list)
+        assert manager.unanswered() == {}
+
+
 async def test_a_moment_out_of_reach_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_channel_manager, "UNREACHED_S", 60.0)
     async with stub_brokers(1) as (stub,):

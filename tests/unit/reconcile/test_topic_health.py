@@ -61,9 +61,13 @@ class TestHealth:
     def test_no_topic_becomes_ready_before_its_leaders_have_answered_this_controller(self) -> None:
         seen = view(TopicView("orders", ID, (partition(0, (2, 1)), partition(1, (1, 2)))))
         quiet = msgspec.structs.replace(seen, silent=(2,))
-        plan = plan_topic(request(owned(), quiet, config={}))
-        assert state(plan)["Ready"] == "False/BrokersUnreached"
-        assert "brokers [2], which lead partitions, have not answered" in said(plan).message
+        hung = msgspec.structs.replace(seen, unanswered={2: 0, 3: 0})
+        for waiting in (quiet, hung):
+            plan = plan_topic(request(owned(), waiting, config={}))
+            assert state(plan)["Ready"] == "False/BrokersUnreached"
+            assert "brokers [2], which lead partitions, have not answered" in said(plan).message
+        later = msgspec.structs.replace(seen, unanswered={2: 1})
+        assert state(plan_topic(request(owned(), later, config={})))["Ready"] == READY["Ready"]
         ready = plan_topic(request(owned(), seen, config={})).status
         assert ready is not None
         known = owned(status=ready.model_dump(by_alias=True, mode="json"))

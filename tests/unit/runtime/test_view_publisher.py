@@ -46,10 +46,12 @@ async def told(publisher: ViewPublisher, topics: frozenset[str] | None) -> froze
     return await asyncio.wait_for(news, 5)
 
 
-async def until(publisher: ViewPublisher, holds: Callable[[ClusterView], bool]) -> None:
+async def until(
+    publisher: ViewPublisher, holds: Callable[[ClusterView], object], *, hasty: bool = False
+) -> None:
     """Wait for a view."""
     news = asyncio.Event()
-    publisher.subscribe(lambda _: news.set())
+    publisher.subscribe(lambda _: news.set(), is_hasty=hasty)
     while not holds(publisher.view):
         await asyncio.wait_for(news.wait(), 60)
         news.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
@@ -76,6 +76,15 @@ class KeptChannels:
 
     def silent(self) -> Sequence[int]:
         return ()
+
+    @property
+    def told(self) -> int:
+        return len(self.sent)
+
+    def unanswered(self) -> Mapping[int, int]:
+        return {}
+
+    def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None: ...
 
     def close_all(self) -> None:
         self.open.clear()

@@ -226,6 +226,10 @@ class ClusterState:
         """Something about a topic has changed that is not kept in here."""
         self._changed_topics[topic] = None
 
+    def has_topic_changed(self, topic: str) -> bool:
+        """Whether :meth:`take_changed_topics` would name it."""
+        return topic in self._changed_topics
+
     def take_changed_topics(self) -> Collection[str]:
         """Topics that have been added, changed or removed since this was last called."""
         changed, self._changed_topics = self._changed_topics, {}

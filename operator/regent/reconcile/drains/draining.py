@@ -21,6 +21,7 @@ from regent.reconcile.drains.request import DrainRequest, remaining
 from regent.reconcile.drains.status import blockers_of, status_in
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.execution import PAUSED
+from regent.reconcile.reassignments.leaders import awaited_moves, is_awaited
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import stored_plan
@@ -323,14 +324,14 @@ def _course(
             f"nothing is left to be moved; {len(lagging)} of the moved partitions are not in sync "
             f"yet: {enumerate_some(lagging, limit=_NAMED)}",
         )
-    in_name_only = _led_in_name_only(request, silent=request.view.silent)
+    in_name_only = _led_in_name_only(request) or _unanswered(request, moves)
     if in_name_only:
         return DrainPhase.VERIFYING, Assessment(
             Progress.PROGRESSING,
             ConditionReason.VERIFYING,
             f"nothing is left to be moved; the leaders of {len(in_name_only)} partitions are not "
-            f"reached, or refuse to lead: {enumerate_some(in_name_only, limit=_NAMED)}; "
-            "`regent status` says why",
+            "reached, have not answered yet, or refuse to lead: "
+            f"{enumerate_some(in_name_only, limit=_NAMED)}; `regent status` says why",
         )
     return DrainPhase.DRAINED, Assessment(Progress.READY, ConditionReason.BROKERS_DRAINED, "")
 
@@ -375,19 +376,27 @@ def _not_in_sync(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str
     ]
 
 
-def _led_in_name_only(request: DrainRequest, *, silent: Collection[int] = ()) -> list[str]:
+def _led_in_name_only(request: DrainRequest) -> list[str]:
     """Partitions that the brokers have, and that nobody else leads although ZooKeeper says so: they
-    may be led by the brokers still, in fact, or by nobody.
-
-    Args:
-        silent: Brokers of which it is not known.
-    """
+    may be led by the brokers still, in fact, or by nobody."""
     return [
         f"{hosted.tp}: leader {hosted.partition.leader}"
         for hosted in request.hosted()
-        if hosted.partition.leader not in request.brokers
-        and (not hosted.partition.does_leader_obey or hosted.partition.leader in silent)
+        if hosted.partition.leader not in request.brokers and not hosted.partition.does_leader_obey
     ]
+
+
+def _unanswered(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str]:
+    """Partitions that the brokers have or had, and whose leaders have not answered that they lead
+    them. One that hangs still counts as reached."""
+    moved = awaited_moves(request.view, moves)
+    hosted = (
+        f"{each.tp}: leader {each.partition.leader}"
+        for each in request.hosted()
+        if each.partition.leader not in request.brokers
+        and is_awaited(request.view, each.topic, each.partition)
+    )
+    return list(dict.fromkeys((*moved, *hosted)))
 
 
 def _began_at(request: DrainRequest) -> str | None:

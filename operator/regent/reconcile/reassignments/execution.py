@@ -23,6 +23,7 @@ from regent.reconcile.reassignments.hindrances import (
     blocked_by_another,
     with_hindrance,
 )
+from regent.reconcile.reassignments.leaders import awaited_moves
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S
 from regent.reconcile.reassignments.request import ReassignmentRequest
@@ -295,6 +296,9 @@ def _ended(request: ReassignmentRequest, plan: MovePlan, course: Course) -> Reas
     electing = None if _has_given_up(request) else _electing(request, plan, course)
     if electing is not None:
         return electing
+    awaiting = _awaiting_leaders(request, plan, course)
+    if awaiting is not None:
+        return awaiting
     elsewhere = [move for move in course.moves if move.state is not MoveState.DONE]
     if elsewhere:
         assessment = Assessment(
@@ -330,6 +334,20 @@ def _electing(
         message += f"; refused: {sent.findings[0].text}"
     going = _under_way(request, plan, course, ConditionReason.ELECTING_LEADERS, message)
     return dataclasses.replace(going, commands=sent.send, requeue_after_s=sent.wait_s)
+
+
+def _awaiting_leaders(
+    request: ReassignmentRequest, plan: MovePlan, course: Course
+) -> ReassignmentPlan | None:
+    """Everything has arrived; None: and those that lead it have answered that they do."""
+    awaited = awaited_moves(request.view, course.moves)
+    if not awaited or not request.waits_for_leaders or _has_given_up(request):
+        return None
+    message = (
+        f"all partitions have arrived; the leaders of {len(awaited)} have not answered yet that "
+        f"they lead them: {enumerate_some(awaited, limit=_NAMED)}"
+    )
+    return _under_way(request, plan, course, ConditionReason.BROKERS_UNREACHED, message)
 
 
 def _describe_drift(drifted: Sequence[MoveStatus]) -> str:

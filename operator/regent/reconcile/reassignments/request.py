@@ -111,6 +111,8 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         planned: What has come of the plan that was ordered for it last; None: nothing yet.
         copies: What the brokers have said about copies.
         pace: At which rate it copies now, if its throttle adapts.
+        waits_for_leaders: Whether it is not over before those that lead what has arrived have
+            answered that they do.
     """
 
     topics: tuple[str, ...]
@@ -125,6 +127,7 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     planned: PlanningOutcome | None = None
     copies: CopyLedger = field(default_factory=CopyLedger)
     pace: Pace | None = None
+    waits_for_leaders: bool = True
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:
         """Whether this change was sent a moment ago."""

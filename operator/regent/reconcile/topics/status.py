@@ -176,16 +176,17 @@ def unreached_assessment(topic: TopicView) -> Assessment | None:
 
 def silence_assessment(request: TopicRequest) -> Assessment | None:
     """Progressing while a topic that was not ready has leaders that do not answer, or have not
-    answered this controller yet; otherwise None.
+    answered this controller that they lead; otherwise None.
 
     A topic does not become ready by a failover: that its leaders were not informed is forgotten
     with the term. One that is ready stays so: a moment without an answer is nothing unusual.
     """
-    topic, silent = request.topic, request.view.silent
+    topic, view = request.topic, request.view
     before = find_condition(request.record.conditions, ConditionType.READY)
-    if topic is None or not silent or (before and before.status is ConditionStatus.TRUE):
+    if topic is None or (before and before.status is ConditionStatus.TRUE):
         return None
-    waiting = {p.leader for p in topic.partitions if p.leader in silent}
+    silent = (p.leader for p in topic.partitions if p.leader in view.silent)
+    waiting = dict.fromkeys((*view.unanswered_leaders(topic), *silent))
     if not waiting:
         return None
     message = f"brokers {sorted(waiting)[:10]}, which lead partitions, have not answered yet"

@@ -43,6 +43,7 @@ class Cluster:
     Attributes:
         is_client: Whether a broker is the controller.
         is_complete: Whether the controller has read the cluster.
+        unanswered: Brokers that have not answered, each with the batch; topics are of batch 0.
         asked: Replicas that were asked for, in order.
         rates: To how many bytes a second what was asked for is throttled, by command.
     """
@@ -63,6 +64,7 @@ class Cluster:
         self.cordoned: tuple[int, ...] = ()
         self.unreached: tuple[int, ...] = ()
         self.silent: tuple[int, ...] = ()
+        self.unanswered: dict[int, int] = {}
         self.is_client = False
         self.is_complete = True
         self.configs: dict[str, dict[str, str]] = {}
@@ -122,6 +124,7 @@ class Cluster:
             unreadable_topics=dict(self.unreadable),
             unreached=self.unreached,
             silent=self.silent,
+            unanswered=self.unanswered,
             cluster_id="cluster-a",
             cordoned=self.cordoned,
             broker_facts=tuple(

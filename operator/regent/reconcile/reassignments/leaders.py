@@ -1,0 +1,31 @@
+"""Whether those that lead after a move have answered that they do.
+
+Until then a partition may be led by nobody: ZooKeeper shows who is to lead it, and who was told so.
+A broker that hangs counts as reached until its next answer is overdue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.reconcile.reassignments.stages import MoveState, MoveStatus
+
+
+def is_awaited(view: ClusterView, topic: TopicView, partition: PartitionView) -> bool:
+    """Whether the leader of a partition has not answered that it leads it, or anything at all."""
+    return partition.leader in view.silent or view.is_leader_awaited(topic, partition)
+
+
+def awaited_moves(view: ClusterView, moves: Iterable[MoveStatus]) -> list[str]:
+    """Partitions that have arrived, and whose leaders have not answered that, for people."""
+    if not (view.silent or view.unanswered):
+        return []
+    return [
+        f"{each.move.tp}: leader {each.partition.leader}"
+        for each in moves
+        if each.state is MoveState.DONE
+        and each.partition is not None
+        and (topic := view.topics.get(each.move.topic)) is not None
+        and is_awaited(view, topic, each.partition)
+    ]

@@ -1,0 +1,93 @@
+"""Brokers that hang on idle connections: alive for ZooKeeper, and reached as far as is known."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from sandbox import KafkaCluster, ZooKeeper
+from tests.integration.controller.cluster import Cluster, regent
+from tests.integration.controller.resources import Resources
+from tests.integration.controller.test_broker_drains import drain_of, wait_drained
+from tests.integration.controller.znodes import Znodes
+
+pytestmark = [pytest.mark.integration]
+
+HUNG_FOR_S = 5.0
+"""An answer is overdue after 30 seconds only."""
+
+
+@pytest.fixture
+def cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+    """Two brokers, of which one may hang for a while: its session and its place in ISRs stay."""
+    connect_string = f"{zookeeper.connect_string}/hung"
+    with (
+        KafkaCluster(
+            zookeeper=connect_string,
+            brokers=2,
+            inter_broker_protocol_version="2.6",
+            session_timeout_ms=60_000,
+            config={"auto.leader.rebalance.enable": False, "replica.lag.time.max.ms": 120_000},
+        ) as kafka,
+        Znodes(connect_string) as znodes,
+    ):
+        cluster = Cluster(kafka, znodes)
+        yield cluster
+        cluster.close()
+
+
+def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
+    cluster: Cluster, resources: Resources
+) -> None:
+    cluster.tools.topics("--create", "--topic=led", "--replica-assignment=1:2")
+    cluster.wait_in_sync("led")
+    drains = Resources(resources.api, resources.namespace, kind="drain")
+    with regent(
+        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+    ) as process:
+        process.wait_until_active()
+        cluster.wait(lambda: is_idle(process.status() or {}), "the brokers to be informed")
+        cluster.broker(2).pause()
+        try:
+            resources.apply(topic_led_by(2))
+            drains.apply(drain_of("one", 1, mode="Leadership"))
+            cluster.wait(
+                lambda: cluster.znodes.state("led", 0).get("leader") == 2,
+                "the broker that hangs to be made the leader",
+            )
+            deadline = time.monotonic() + HUNG_FOR_S
+            while time.monotonic() < deadline:
+                assert truth(drains, "one").get("Drained", "False/").startswith("False/")
+                assert truth(resources, "new").get("Ready", "False/").startswith("False/")
+                time.sleep(0.2)
+            assert truth(drains, "one")["Drained"] == "False/Verifying"
+            assert truth(resources, "new")["Ready"] == "False/BrokersUnreached"
+        finally:
+            cluster.broker(2).resume()
+        wait_drained(drains, "one")
+        resources.wait_ready("new")
+        drains.delete("one")
+
+
+def is_idle(status: dict[str, Any]) -> bool:
+    """Whether nothing waits for brokers."""
+    sizes: dict[str, int] = status.get("channelQueueSizes") or {}
+    return bool(sizes) and not any(sizes.values())
+
+
+def topic_led_by(broker_id: int) -> dict[str, Any]:
+    return {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "KafkaTopic",
+        "metadata": {"name": "new"},
+        "spec": {"replicaAssignment": [[broker_id]], "deletionPolicy": "Retain"},
+    }
+
+
+def truth(resources: Resources, name: str) -> dict[str, str]:
+    """Status and reason of each condition."""
+    conditions = resources.get(name).get("status", {}).get("conditions", ())
+    return {each["type"]: f"{each['status']}/{each['reason']}" for each in conditions}

@@ -1,0 +1,71 @@
+"""Client mode while the broker that is the controller hangs: only what it is asked waits."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox import KubernetesApi
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.reassigning import create_topic
+from tests.integration.controller.resources import Resources, topic
+from tests.integration.controller.test_client_mode import assign, reassignment
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+SOON_S = 15.0
+"""An answer is waited for 40 seconds."""
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    """Brokers of which one may hang for a while: it stays the controller."""
+    with cluster_of("3.9.1", inter_broker_protocol=None, session_timeout_ms=60_000) as cluster:
+        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
+        cluster.wait_for_a_broker_as_controller()
+        yield cluster
+
+
+def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: KubernetesApi) -> None:
+    kubernetes.kubectl("create", "namespace", "hung-controller")
+    topics = Resources(kubernetes, "hung-controller")
+    moves = Resources(kubernetes, "hung-controller", kind="reassignment")
+    controller_id = cluster.wait_for_announced_controller()
+    one, other = (b for b in cluster.broker_ids if b != controller_id)
+    create_topic(cluster, "moved", {0: [one]})
+    topics.apply(topic("there", partitions=1, replicas=1))
+    with regent(cluster, kubeconfig=kubernetes.kubeconfig, namespace="hung-controller") as process:
+        topics.wait_ready("there")
+        # what is asked on a connection that is open is waited for longest
+        moves.apply(reassignment("away", assignments=assign("moved", {0: [other]})))
+        wait_completed(moves, "away")
+        cluster.broker(controller_id).pause()
+        try:
+            moves.apply(reassignment("back", assignments=assign("moved", {0: [one]})))
+            moves.wait_for_status("back", "to begin", phase="Executing")
+            topics.apply(topic("new", partitions=1, replicas=1))
+            topics.patch("there", config={"retention.ms": 70_000})
+            cluster.wait(
+                lambda: (
+                    "new" in cluster.znodes.topics()
+                    and cluster.znodes.config("there") == {"retention.ms": "70000"}
+                ),
+                "topics to be served",
+                timeout_s=SOON_S,
+            )
+            topics.wait_for_status("new", "to be seen", partitions=1)
+            assert (process.status() or {}).get("eventQueueSize") == 1
+            began = time.monotonic()
+            process.stop()
+            assert time.monotonic() - began < SOON_S
+            assert process.process.exit_code == 0
+        finally:
+            cluster.broker(controller_id).resume()
+        process.start()
+        wait_completed(moves, "back")
+
+
+def wait_completed(moves: Resources, name: str) -> None:
+    moves.kubectl("wait", "--for=condition=Completed", "--timeout=120s", f"reassignment/{name}")

@@ -1,0 +1,124 @@
+"""What brokers have answered of leadership, as views show it and as it is told."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from regent.controller.view import TopicView
+from regent.runtime import view_publisher
+from regent.runtime.view_publisher import ViewPublisher
+from tests.unit.runtime.test_view_publisher import cluster, publishing, told, until
+
+
+class Brokers:
+    """What they have been told, and have not answered."""
+
+    def __init__(self) -> None:
+        self.told = 0
+        self.unanswered: dict[int, int] = {}
+
+    def tell(self, *broker_ids: int) -> None:
+        self.told += 1
+        for broker_id in broker_ids:
+            self.unanswered.setdefault(broker_id, self.told)
+
+
+class Ear:
+    """Hears of topics."""
+
+    def __init__(self, publisher: ViewPublisher, *, is_hasty: bool = False) -> None:
+        self.heard: list[frozenset[str] | None] = []
+        publisher.subscribe(self.heard.append, is_hasty=is_hasty)
+
+
+def awaited(publisher: ViewPublisher, name: str) -> tuple[int, ...]:
+    return publisher.view.unanswered_leaders(publisher.view.topics[name])
+
+
+async def test_a_topic_is_told_of_with_the_answer_and_described_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    described: list[str] = []
+    make = view_publisher.topic_view
+
+    def describe(context: object, name: str, *rest: object) -> TopicView | None:
+        described.append(name)
+        return make(context, name, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr("regent.runtime.awaited_answers.HELD_S", 600.0)
+    brokers = Brokers()
+    async with publishing(
+        await cluster(),
+        told=lambda: brokers.told,
+        unanswered=lambda: dict(brokers.unanswered),
+    ) as publisher:
+        await told(publisher, None)
+        monkeypatch.setattr(view_publisher, "topic_view", describe)
+        patient, hasty = Ear(publisher), Ear(publisher, is_hasty=True)
+        brokers.tell(1, 2)
+        publisher.publish(frozenset({"a", "b"}))
+        await until(publisher, lambda view: view.topics["a"].told == 1, hasty=True)
+        assert awaited(publisher, "a") == (1, 2)
+        assert awaited(publisher, "b") == (2,)
+        assert (hasty.heard, patient.heard) == ([frozenset("ab")], [])
+        brokers.tell(1)
+        del brokers.unanswered[2]
+        publisher.look_for_answers()
+        await until(publisher, lambda _: patient.heard)
+        assert patient.heard == [frozenset("b")]
+        assert awaited(publisher, "a") == (1,)
+        brokers.unanswered[1] = 2
+        publisher.look_for_answers()
+        await until(publisher, lambda _: len(patient.heard) > 1)
+        assert patient.heard == [frozenset("b"), frozenset("a")]
+        assert awaited(publisher, "a") == ()
+        assert described == ["a", "b"]
+
+
+async def test_a_topic_whose_leader_hangs_is_told_of_soon_and_in_the_end() -> None:
+    brokers = Brokers()
+    async with publishing(
+        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+    ) as publisher:
+        await told(publisher, None)
+        brokers.tell(2)
+        assert await told(publisher, frozenset("b")) == frozenset("b")
+        assert awaited(publisher, "b") == (2,)
+        ear = Ear(publisher)
+        brokers.unanswered.clear()
+        publisher.look_for_answers()
+        await until(publisher, lambda _: ear.heard)
+        assert ear.heard == [frozenset("b")]
+
+
+async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
+    """It may be a refusal, which the topic does not show before it is described again."""
+    brokers = Brokers()
+    async with publishing(
+        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+    ) as publisher:
+        await told(publisher, None)
+        brokers.tell(2)
+        await told(publisher, frozenset("b"))
+        brokers.unanswered.clear()
+        publisher.publish(frozenset("b"))  # another view at once, without the topic
+        assert awaited(publisher, "b") == (2,)
+        await until(publisher, lambda _: awaited(publisher, "b") == ())
+
+
+async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later() -> None:
+    brokers = Brokers()
+    async with publishing(
+        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+    ) as publisher:
+        brokers.tell(1)
+        assert await told(publisher, None) is None
+        assert awaited(publisher, "a") == (1,)
+        ear = Ear(publisher)
+        brokers.unanswered.clear()
+        publisher.look_for_answers()
+        await until(publisher, lambda _: ear.heard)
+        await asyncio.sleep(0)
+        assert ear.heard == [frozenset("a")]
