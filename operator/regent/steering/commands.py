@@ -18,6 +18,7 @@ from regent.controller.commands import (
     AlterPartitionReassignments,
     Command,
     CreatePartitions,
+    DeleteTopic,
     ElectLeaders,
     Outcome,
     PartitionResult,
@@ -34,6 +35,7 @@ from regent.controller.reassignment.reassignment_commands import (
 )
 from regent.controller.topics.topic_commands import process_commands
 from regent.controller.topics.topic_refusals import refused_by_zookeeper
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
@@ -101,7 +103,11 @@ async def _change_topics(active: ActiveController, commands: Sequence[Command]) 
     ``AdminZkClient`` lets no such topic grow.
     """
     moving = await _requested_moves() if any(map(_grows, commands)) else ()
-    refused = [_growth_refused(command, moving) for command in commands]
+    unseen = await _unseen_partitions(active, commands)
+    refused = [
+        _growth_refused(command, moving) or _deletion_refused(command, unseen)
+        for command in commands
+    ]
     allowed = [c for c, refusal in zip(commands, refused, strict=True) if refusal is None]
     done = iter(await process_commands(active, allowed))
     return [refusal or next(done) for refusal in refused]
@@ -118,6 +124,38 @@ def _growth_refused(command: Command, moving: Collection[str] | Rejected) -> Rej
     if isinstance(moving, Rejected):
         return moving
     return _is_moving(command.topic) if command.topic in moving else None
+
+
+async def _unseen_partitions(
+    active: ActiveController, commands: Sequence[Command]
+) -> dict[str, TopicPartition]:
+    """By topic that is to be deleted a partition that has no state, so that no controller has seen
+    it."""
+    cluster = active.context.cluster
+    stateless = [
+        tp
+        for command in commands
+        if isinstance(command, DeleteTopic)
+        for tp in cluster.partitions_of(command.topic)
+        if tp not in cluster.leadership
+    ]
+    if not stateless:
+        return {}
+    nodes = await read_permitted(paths.partition_states(stateless))
+    return {tp.topic: tp for tp, node in zip(stateless, nodes, strict=True) if node is None}
+
+
+def _deletion_refused(command: Command, unseen: Mapping[str, TopicPartition]) -> Rejected | None:
+    """Why a topic is not deleted now, if that is what is asked for. The controller of Kafka 1.1
+    begins a deletion again and again, and never ends it, if it learns of a partition and of the
+    deletion of its topic at the same time."""
+    if not isinstance(command, DeleteTopic) or command.topic not in unseen:
+        return None
+    message = (
+        f"partition {unseen[command.topic]} never had a leader: the controller has not seen it "
+        "yet, or none of its brokers is alive; the topic is deleted afterwards"
+    )
+    return Rejected(Reason.BROKERS_UNAVAILABLE, message)
 
 
 async def _requested_moves() -> Collection[str] | Rejected:

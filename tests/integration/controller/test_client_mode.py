@@ -312,3 +312,39 @@ def test_with_brokers_before_2_2_topics_are_served_and_the_rest_is_refused_with_
             assert cluster.znodes.assignment("led") == {0: [2, 1]}
             resources.delete("old")
             cluster.wait(lambda: "old" not in cluster.znodes.topics(), "the topic to be gone")
+
+
+def test_a_topic_that_grows_while_nobody_controls_the_cluster_can_be_deleted(
+    kubernetes: KubernetesApi,
+) -> None:
+    """The controller of Kafka 1.1 that finds a topic to be deleted, with a partition that it has
+    not seen before, never ends the deletion."""
+    kubernetes.kubectl("create", "namespace", "client-grown")
+    resources = Resources(kubernetes, "client-grown")
+    with cluster_of("1.1.1", inter_broker_protocol=None, zookeeper_version="1.1.1") as cluster:
+        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
+        controller = cluster.wait_for_a_broker_as_controller()
+        with regent(
+            cluster,
+            kubeconfig=kubernetes.kubeconfig,
+            namespace="client-grown",
+            lease_name="grown",
+        ):
+            resources.apply(topic("grown", partitions=2, replicas=2))
+            resources.wait_ready("grown")
+            cluster.broker(controller).pause()
+            resources.patch("grown", partitions=3)
+            cluster.wait(
+                lambda: cluster.znodes.assignment("grown") or {},
+                "another partition",
+                until=lambda found: len(found) == 3,
+                interval_s=0.02,
+            )
+            resources.delete("grown", wait=False)
+            cluster.wait(
+                lambda: cluster.znodes.controller() or controller,
+                "another controller",
+                until=lambda found: found != controller,
+            )
+            cluster.broker(controller).resume()
+            cluster.wait(lambda: "grown" not in cluster.znodes.topics(), "the topic to be gone")

@@ -292,12 +292,15 @@ class ClientWorld:
             Create(paths.topic_partitions(name)),
         ]
         for partition, each in enumerate(replicas):
-            tp = TopicPartition(name, partition)
-            state = encode_partition_state(LeaderAndIsr(each[0], 0, each, 7, 0))
-            created += [
-                Create(paths.topic_partition(tp)),
-                Create(paths.partition_state(tp), state),
-            ]
+            created += _first_state(TopicPartition(name, partition), each)
+        self.admin.multi(created)
+
+    def see_topic(self, name: str) -> None:
+        """The controller sees a topic that others have created, and elects first leaders."""
+        assignments = self.topic(name).assignments
+        created: list[Operation] = [Create(paths.topic_partitions(name))]
+        for partition, assignment in assignments.items():
+            created += _first_state(TopicPartition(name, partition), assignment.replicas)
         self.admin.multi(created)
 
     def arrive(self, name: str, partition: int) -> None:
@@ -317,3 +320,8 @@ class ClientWorld:
     def config(self, path: str) -> dict[str, str]:
         node = self.server.get(path)
         return {} if node is None else decode_entity_config(path, node.data)
+
+
+def _first_state(tp: TopicPartition, replicas: tuple[int, ...]) -> list[Operation]:
+    state = encode_partition_state(LeaderAndIsr(replicas[0], 0, replicas, 7, 0))
+    return [Create(paths.topic_partition(tp)), Create(paths.partition_state(tp), state)]

@@ -213,9 +213,36 @@ class TestTopics:
         assert len(world.server.children(paths.CONFIG_CHANGES)) == 1
         read = await world.submit(DescribeTopicConfigs(("u",)))
         assert read == (Accepted({"u": {"retention.ms": "2000"}}),)
+        world.see_topic("u")
         assert await world.submit(DeleteTopic("u")) == (Accepted(),)
         await world.until(lambda: world.view.topics["u"].is_being_deleted)
         assert world.controller.asked == []
+
+    async def test_a_topic_is_deleted_once_the_controller_has_seen_all_its_partitions(
+        self, world: ClientWorld
+    ) -> None:
+        assert await world.submit(CreateTopic("u", 2, 2)) == (Accepted(),)
+        await world.until(lambda: "u" in world.view.topics)
+        outcomes = await world.submit(DeleteTopic("u"), DeleteTopic("t"))
+        assert isinstance(outcomes[0], Rejected)
+        assert outcomes[0].reason is Reason.BROKERS_UNAVAILABLE
+        assert "never had a leader" in outcomes[0].message
+        assert outcomes[1] == Accepted()
+        assert world.server.children(paths.DELETE_TOPICS) == ("t",)
+        world.see_topic("u")
+        assert await world.submit(DeleteTopic("u")) == (Accepted(),)
+
+    async def test_a_state_that_is_malformed_or_closed_keeps_no_topic_from_being_deleted(
+        self, world: ClientWorld
+    ) -> None:
+        world.create_topic("u", (3,))
+        closed = paths.partition_state(TopicPartition("u", 0))
+        world.connections.zookeeper.closed = closed
+        world.admin.multi([SetData(paths.partition_state(T0), b"what is this")])
+        await world.until(lambda: world.view.topics["t"].partitions[0].leader == -1)
+        await world.until(lambda: "u" in world.view.topics)
+        outcomes = await world.submit(DeleteTopic("t"), DeleteTopic("u"))
+        assert outcomes == (Accepted(), Accepted())
 
     async def test_a_topic_that_a_tool_moves_does_not_grow(self, world: ClientWorld) -> None:
         """Before 2.4 the topic itself does not show that."""
