@@ -53,8 +53,9 @@ async def test_five_hundred_topics_converge_in_few_batches(
         await wait_until_async(
             _idle(operator.queue), until=bool, describe="the queue to be idle", timeout_s=240
         )
-        creations = [c for c in controller.commands if isinstance(c, CreateTopic)]
-        assert len(creations) == TOPICS
+        # What a busy machine does not answer in time is asked for again, with the same id.
+        created = {(c.topic, c.topic_id) for c in controller.commands if isinstance(c, CreateTopic)}
+        assert sorted(topic for topic, _ in created) == names
         # A finalizer, a status, and a second one for topics that took more than ten seconds.
         assert operator.writes <= 3 * TOPICS
         record_property("created_s", round(created_s, 1))
