@@ -70,7 +70,7 @@ class _Nowhere:
             for each in brokers
         ]
 
-    told = 0
+    last_batch = 0
 
     def unanswered(self) -> Mapping[int, int]:
         return {}

@@ -332,7 +332,7 @@ class _Channels:
         self._loop = asyncio.get_running_loop()
         self._open: dict[int, _Sender] = {}
         self._shared = SharedMetadata()
-        self.told = 0
+        self.last_batch = 0
 
     def update(
         self,
@@ -366,13 +366,13 @@ class _Channels:
     def send(self, requests: ControlRequests) -> None:
         self._cluster.post(self._world.safety.sent, self._name, requests)
         metadata = self._shared.of(requests)
-        self.told += 1
+        self.last_batch += 1
         for broker_id in receivers_of(requests):
             sender = self._open.get(broker_id)
             if sender is not None and broker_id in requests.brokers:
                 if requests.leader_and_isr.get(broker_id):
-                    sender.awaited.append(self.told)
-                self._cluster.post(lambda s=sender, n=self.told: s.add(requests, metadata, n))
+                    sender.awaited.append(self.last_batch)
+                self._cluster.post(lambda s=sender, n=self.last_batch: s.add(requests, metadata, n))
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
         return self._world.protocol

@@ -112,7 +112,7 @@ class TopicView(msgspec.Struct, frozen=True):
         czxid: Transaction that created the topic's node; 0 if it is not known.
         config_changes: How often its configuration has been changed in this term; nobody counts
             where a broker is the controller.
-        told: Brokers are told what is here by batches up to this number.
+        batch: Brokers are informed of what is here by batches up to this number.
     """
 
     name: str
@@ -122,7 +122,7 @@ class TopicView(msgspec.Struct, frozen=True):
     deletion_waits_for: tuple[int, ...] = ()
     czxid: int = 0
     config_changes: int = 0
-    told: int = 0
+    batch: int = 0
 
     @property
     def replication_factor(self) -> int:
@@ -173,7 +173,7 @@ class ClusterView(msgspec.Struct, frozen=True):
         unreached: Live brokers that have been out of the controller's reach for a while.
         silent: Live brokers that have not answered this controller yet, or do not answer it now.
             What they do is not known, and may be known in a moment.
-        unanswered: Brokers that have not answered something that they were told of leadership, each
+        unanswered: Brokers that have not answered a request about leadership, each
             with the number of the oldest batch that this was in.
         is_client: Whether a broker is the controller, and this process asks it. What only a
             controller knows is missing then: refusals, brokers that are shutting down.
@@ -206,7 +206,7 @@ class ClusterView(msgspec.Struct, frozen=True):
     def is_leader_awaited(self, topic: TopicView, partition: PartitionView) -> bool:
         """Whether the leader of a partition may not have answered yet that it leads it."""
         oldest = self.unanswered.get(partition.leader)
-        return oldest is not None and oldest <= topic.told
+        return oldest is not None and oldest <= topic.batch
 
     def unanswered_leaders(self, topic: TopicView) -> tuple[int, ...]:
         """Brokers that lead partitions of a topic, and may not have answered that yet, sorted."""
@@ -242,7 +242,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
 def unanswered_leaders(topic: TopicView, unanswered: Mapping[int, int]) -> tuple[int, ...]:
     """See :meth:`ClusterView.unanswered_leaders`."""
-    open_ = [b for b, oldest in unanswered.items() if oldest <= topic.told]
+    open_ = [b for b, oldest in unanswered.items() if oldest <= topic.batch]
     if not open_:
         return ()
     leaders = {partition.leader for partition in topic.partitions}

@@ -36,7 +36,7 @@ class ControllerChannelManager:
     Implements ``runtime.ports.BrokerChannelsPort``. All methods belong into one event loop.
 
     Attributes:
-        told: See :class:`~regent.runtime.ports.BrokerChannelsPort`.
+        last_batch: See :class:`~regent.runtime.ports.BrokerChannelsPort`.
 
     Args:
         controller_id: Client id of all connections.
@@ -70,7 +70,7 @@ class ControllerChannelManager:
         wait_to_send: Callable[[float], Awaitable[None]] = asyncio.sleep,
         on_term: Callable[[int | None], None] | None = None,
     ) -> None:
-        self.told = 0
+        self.last_batch = 0
         self._controller_id = controller_id
         self._settings = settings
         self._may_send = may_send
@@ -189,7 +189,7 @@ class ControllerChannelManager:
         Receivers without a channel, or that the batch does not list as brokers, are left out.
         """
         metadata = self._shared.of(requests)
-        self.told += 1
+        self.last_batch += 1
         for broker_id in receivers_of(requests):
             channel = self._channels.get(broker_id)
             if channel is None or broker_id not in requests.brokers:
@@ -198,7 +198,7 @@ class ControllerChannelManager:
                     extra={"broker_id": broker_id},
                 )
                 continue
-            channel.add(requests, metadata, self.told)
+            channel.add(requests, metadata, self.last_batch)
 
     def protocol_version(self) -> ProtocolVersion:
         """The lowest inter.broker.protocol.version, from what is known now.

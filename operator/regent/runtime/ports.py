@@ -216,7 +216,7 @@ class BrokerChannelsPort(Protocol):
         ...
 
     @property
-    def told(self) -> int:
+    def last_batch(self) -> int:
         """The number of the newest batch that was sent, or waits."""
         ...
 

@@ -118,8 +118,8 @@ class ViewPublisher:
         are_brokers_informed: Whether none of them still has to be sent anything.
         uninformed: Which brokers are out of reach, and what they do not know.
         silent: Which do not answer.
-        told: The number of the newest batch that brokers were sent, or that waits for them.
-        unanswered: Which have not answered what they were told of leadership, and since which
+        last_batch: The number of the newest batch that brokers were sent, or that waits for them.
+        unanswered: Which have not answered what they were sent about leadership, and since which
             batch.
         describing: What the context does not have by itself.
     """
@@ -132,7 +132,7 @@ class ViewPublisher:
         are_brokers_informed: Callable[[], bool] = lambda: True,
         uninformed: Callable[[], Uninformed] = lambda: NOBODY,
         silent: Callable[[], Sequence[int]] = tuple,
-        told: Callable[[], int] = lambda: 0,
+        last_batch: Callable[[], int] = lambda: 0,
         unanswered: Callable[[], Mapping[int, int]] = dict,
         describing: Describing = OF_THE_CONTROLLER,
     ) -> None:
@@ -141,7 +141,7 @@ class ViewPublisher:
         self._pause = pause
         self._are_brokers_informed = are_brokers_informed
         self.listeners: list[Listener] = []
-        self._hasty: list[Listener] = []
+        self._immediate: list[Listener] = []
         self._dirty: dict[str, None] = {}
         self._to_describe: ActiveController | None = None
         self._brokers_changed = False
@@ -151,7 +151,7 @@ class ViewPublisher:
         self._uninformed = NOBODY
         self._ask_silent = silent
         self._silent: tuple[int, ...] = ()
-        self._told = told
+        self._last_batch = last_batch
         self._ask_unanswered = unanswered
         self._unanswered: Mapping[int, int] = {}
         self._answers_changed = False
@@ -160,14 +160,14 @@ class ViewPublisher:
         self._wake = asyncio.Event()
         self.view = ClusterView()
 
-    def subscribe(self, listener: Listener, *, is_hasty: bool = False) -> None:
+    def subscribe(self, listener: Listener, *, is_immediate: bool = False) -> None:
         """Have a listener called with what is new in a view.
 
         Args:
-            is_hasty: Whether it hears of each topic at once, and once. Others hear of one whose
+            is_immediate: Whether it hears of each topic at once, and once. Others hear of one whose
                 leaders have not answered a little later, and again when they have.
         """
-        (self._hasty if is_hasty else self.listeners).append(listener)
+        (self._immediate if is_immediate else self.listeners).append(listener)
 
     def publish(self, topics: frozenset[str] | None) -> None:
         """Publish what the context says has changed, and ``topics`` (None: everything, which the
@@ -305,8 +305,8 @@ class ViewPublisher:
                     name,
                     self._describing,
                     self._uninformed,
-                    # what has just changed is told with the next batch, and described again
-                    self._told() + active.context.cluster.has_topic_changed(name),
+                    # what has just changed is sent with the next batch, and described again
+                    self._last_batch() + active.context.cluster.has_topic_changed(name),
                 )
                 for name in some
             }
@@ -331,9 +331,9 @@ class ViewPublisher:
             self._notify(None)
             return
         news = self._awaited.look(self.view, names, awaited, at=time.monotonic())
-        _tell(self._hasty, frozenset(names))
+        _notify_all(self._immediate, frozenset(names))
         if news or brokers_changed:
-            _tell(self.listeners, news)
+            _notify_all(self.listeners, news)
 
     def _swap(self) -> None:
         active: ActiveController | None = self._controller.active
@@ -359,10 +359,10 @@ class ViewPublisher:
         )
 
     def _notify(self, topics: frozenset[str] | None) -> None:
-        _tell([*self._hasty, *self.listeners], topics)
+        _notify_all([*self._immediate, *self.listeners], topics)
 
 
-def _tell(listeners: Sequence[Listener], topics: frozenset[str] | None) -> None:
+def _notify_all(listeners: Sequence[Listener], topics: frozenset[str] | None) -> None:
     for listener in tuple(listeners):
         try:
             listener(topics)
@@ -391,7 +391,7 @@ def topic_view(
     topic: str,
     describing: Describing = OF_THE_CONTROLLER,
     uninformed: Uninformed = NOBODY,
-    told: int = 0,
+    batch: int = 0,
 ) -> TopicView | None:
     """View of one topic, None if there is none of that name."""
     if not context.cluster.has_topic(topic):
@@ -426,5 +426,5 @@ def topic_view(
         deletion_waits_for=describing.deletion_waits_for(context, topic),
         czxid=context.cluster.topic_czxids.get(topic, 0),
         config_changes=context.config_changes.get(topic, 0),
-        told=told,
+        batch=batch,
     )

@@ -93,7 +93,7 @@ class ControllerLoop:
             are_brokers_informed=self._are_brokers_informed,
             uninformed=lambda: self.connections.uninformed(),
             silent=lambda: self.connections.channels.silent(),
-            told=lambda: self.connections.channels.told,
+            last_batch=lambda: self.connections.channels.last_batch,
             unanswered=lambda: self.connections.channels.unanswered(),
         )
         self.connections = connect(self)
@@ -115,7 +115,7 @@ class ControllerLoop:
         self.endpoint: EndpointPort | None = None
         if serve is not None:
             waits = TopicWaits(lambda: self.publisher.view)
-            self.publisher.subscribe(waits.view_changed, is_hasty=True)
+            self.publisher.subscribe(waits.view_changed, is_immediate=True)
             requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []

@@ -99,7 +99,7 @@ class OpenQuestions:
             self._ask(each.submission, each.process, effect)
 
     def refuse(self, why: str) -> None:
-        """Ask nothing any more; whoever waits is told why."""
+        """Ask nothing any more; whoever waits learns why."""
         for each in list(self._open):
             self._end(each, why)
 

@@ -112,15 +112,15 @@ async def test_leadership_is_unanswered_until_the_broker_answers_and_somebody_re
         held, other = stubs
         held.hold.clear()
         manager.send(batch(held))
-        assert manager.unanswered() == {1: manager.told}
-        first = manager.told
+        assert manager.unanswered() == {1: manager.last_batch}
+        first = manager.last_batch
         await until(lambda: held.received)
         manager.send(batch(other))
-        assert manager.told > first
-        assert manager.unanswered() == {1: first, 2: manager.told}
+        assert manager.last_batch > first
+        assert manager.unanswered() == {1: first, 2: manager.last_batch}
         await responses.wait_for(1)
         manager.answers_read(unread=lambda: [2])
-        assert manager.unanswered() == {1: first, 2: manager.told}, "2 may refuse to lead"
+        assert manager.unanswered() == {1: first, 2: manager.last_batch}, "2 may refuse to lead"
         manager.answers_read(unread=list)
         assert manager.unanswered() == {1: first}
         held.hold.set()

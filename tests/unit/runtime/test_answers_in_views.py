@@ -1,4 +1,4 @@
-"""What brokers have answered of leadership, as views show it and as it is told."""
+"""What brokers have answered of leadership, as views show it and as it is reported."""
 
 from __future__ import annotations
 
@@ -13,31 +13,31 @@ from tests.unit.runtime.test_view_publisher import cluster, publishing, told, un
 
 
 class Brokers:
-    """What they have been told, and have not answered."""
+    """What they have been sent, and have not answered."""
 
     def __init__(self) -> None:
-        self.told = 0
+        self.last_batch = 0
         self.unanswered: dict[int, int] = {}
 
     def tell(self, *broker_ids: int) -> None:
-        self.told += 1
+        self.last_batch += 1
         for broker_id in broker_ids:
-            self.unanswered.setdefault(broker_id, self.told)
+            self.unanswered.setdefault(broker_id, self.last_batch)
 
 
 class Ear:
     """Hears of topics."""
 
-    def __init__(self, publisher: ViewPublisher, *, is_hasty: bool = False) -> None:
+    def __init__(self, publisher: ViewPublisher, *, is_immediate: bool = False) -> None:
         self.heard: list[frozenset[str] | None] = []
-        publisher.subscribe(self.heard.append, is_hasty=is_hasty)
+        publisher.subscribe(self.heard.append, is_immediate=is_immediate)
 
 
 def awaited(publisher: ViewPublisher, name: str) -> tuple[int, ...]:
     return publisher.view.unanswered_leaders(publisher.view.topics[name])
 
 
-async def test_a_topic_is_told_of_with_the_answer_and_described_once(
+async def test_a_topic_is_reported_with_the_answer_and_described_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     described: list[str] = []
@@ -51,18 +51,18 @@ async def test_a_topic_is_told_of_with_the_answer_and_described_once(
     brokers = Brokers()
     async with publishing(
         await cluster(),
-        told=lambda: brokers.told,
+        last_batch=lambda: brokers.last_batch,
         unanswered=lambda: dict(brokers.unanswered),
     ) as publisher:
         await told(publisher, None)
         monkeypatch.setattr(view_publisher, "topic_view", describe)
-        patient, hasty = Ear(publisher), Ear(publisher, is_hasty=True)
+        patient, immediate = Ear(publisher), Ear(publisher, is_immediate=True)
         brokers.tell(1, 2)
         publisher.publish(frozenset({"a", "b"}))
-        await until(publisher, lambda view: view.topics["a"].told == 1, hasty=True)
+        await until(publisher, lambda view: view.topics["a"].batch == 1, immediate=True)
         assert awaited(publisher, "a") == (1, 2)
         assert awaited(publisher, "b") == (2,)
-        assert (hasty.heard, patient.heard) == ([frozenset("ab")], [])
+        assert (immediate.heard, patient.heard) == ([frozenset("ab")], [])
         brokers.tell(1)
         del brokers.unanswered[2]
         publisher.look_for_answers()
@@ -77,10 +77,12 @@ async def test_a_topic_is_told_of_with_the_answer_and_described_once(
         assert described == ["a", "b"]
 
 
-async def test_a_topic_whose_leader_hangs_is_told_of_soon_and_in_the_end() -> None:
+async def test_a_topic_whose_leader_hangs_is_reported_soon_and_in_the_end() -> None:
     brokers = Brokers()
     async with publishing(
-        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+        await cluster(),
+        last_batch=lambda: brokers.last_batch,
+        unanswered=lambda: dict(brokers.unanswered),
     ) as publisher:
         await told(publisher, None)
         brokers.tell(2)
@@ -97,7 +99,9 @@ async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
     """It may be a refusal, which the topic does not show before it is described again."""
     brokers = Brokers()
     async with publishing(
-        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+        await cluster(),
+        last_batch=lambda: brokers.last_batch,
+        unanswered=lambda: dict(brokers.unanswered),
     ) as publisher:
         await told(publisher, None)
         brokers.tell(2)
@@ -111,7 +115,9 @@ async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
 async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later() -> None:
     brokers = Brokers()
     async with publishing(
-        await cluster(), told=lambda: brokers.told, unanswered=lambda: dict(brokers.unanswered)
+        await cluster(),
+        last_batch=lambda: brokers.last_batch,
+        unanswered=lambda: dict(brokers.unanswered),
     ) as publisher:
         brokers.tell(1)
         assert await told(publisher, None) is None

@@ -10,12 +10,12 @@ from regent.runtime.awaited_answers import HELD_S, AwaitedAnswers, awaiting, mer
 NOTHING: frozenset[str] = frozenset()
 
 
-def topic(name: str, *leaders: int, told: int = 5) -> TopicView:
+def topic(name: str, *leaders: int, batch: int = 5) -> TopicView:
     partitions = (
         PartitionView(i, PartitionHealth.ONLINE, (leader,), leader, 1, (leader,))
         for i, leader in enumerate(leaders)
     )
-    return TopicView(name, None, tuple(partitions), told=told)
+    return TopicView(name, None, tuple(partitions), batch=batch)
 
 
 def view(*topics: TopicView, unanswered: Mapping[int, int]) -> ClusterView:
@@ -33,14 +33,14 @@ def due_at(awaited: AwaitedAnswers) -> float | None:
     return awaited.due_at
 
 
-def test_a_leader_counts_once_it_has_answered_all_that_the_topic_is_told_by() -> None:
-    led = topic("t", 1, 2, told=5)
+def test_a_leader_counts_once_it_has_answered_what_the_topic_is_in() -> None:
+    led = topic("t", 1, 2, batch=5)
     assert view(led, unanswered={}).unanswered_leaders(led) == ()
     assert view(led, unanswered={1: 5, 2: 3}).unanswered_leaders(led) == (1, 2)
     assert view(led, unanswered={1: 6, 3: 1}).unanswered_leaders(led) == ()
 
 
-def test_news_waits_for_the_answer_and_is_told_once() -> None:
+def test_news_waits_for_the_answer_and_is_reported_once() -> None:
     awaited, t, other = AwaitedAnswers(), topic("t", 1), topic("other", 2)
     waiting = view(t, other, unanswered={1: 5})
     assert look(awaited, waiting, ["t", "other"], at=0.0) == {"other"}
@@ -61,10 +61,10 @@ def test_what_is_not_answered_for_long_is_news_now_and_again_in_the_end() -> Non
 
 def test_changes_without_end_hold_nothing_back() -> None:
     awaited = AwaitedAnswers()
-    for told in range(10):
-        seen = view(topic("t", 1, told=told), unanswered={1: 0})
-        news = look(awaited, seen, ["t"], at=told * HELD_S / 5)
-        assert (news == {"t"}) == (told == 5)
+    for batch in range(10):
+        seen = view(topic("t", 1, batch=batch), unanswered={1: 0})
+        news = look(awaited, seen, ["t"], at=batch * HELD_S / 5)
+        assert (news == {"t"}) == (batch == 5)
 
 
 def test_a_topic_waits_for_all_of_its_leaders() -> None:

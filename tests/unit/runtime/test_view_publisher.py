@@ -47,11 +47,11 @@ async def told(publisher: ViewPublisher, topics: frozenset[str] | None) -> froze
 
 
 async def until(
-    publisher: ViewPublisher, holds: Callable[[ClusterView], object], *, hasty: bool = False
+    publisher: ViewPublisher, holds: Callable[[ClusterView], object], *, immediate: bool = False
 ) -> None:
     """Wait for a view."""
     news = asyncio.Event()
-    publisher.subscribe(lambda _: news.set(), is_hasty=hasty)
+    publisher.subscribe(lambda _: news.set(), is_immediate=immediate)
     while not holds(publisher.view):
         await asyncio.wait_for(news.wait(), 60)
         news.clear()

@@ -1,4 +1,4 @@
-"""Ports that keep what they are told, and a controller process over the in-memory ZooKeeper."""
+"""Ports that keep what they are sent, and a controller process over the in-memory ZooKeeper."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class KeptChannels:
         return ()
 
     @property
-    def told(self) -> int:
+    def last_batch(self) -> int:
         return len(self.sent)
 
     def unanswered(self) -> Mapping[int, int]:

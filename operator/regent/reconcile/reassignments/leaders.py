@@ -1,6 +1,6 @@
 """Whether those that lead after a move have answered that they do.
 
-Until then a partition may be led by nobody: ZooKeeper shows who is to lead it, and who was told so.
+Until then a partition may be led by nobody: ZooKeeper shows who is to lead it, not who knows that.
 A broker that hangs counts as reached until its next answer is overdue.
 """
 
