@@ -325,6 +325,7 @@ class ViewPublisher:
         if everything:
             self._complete_of = active
         self._unanswered = merged(unanswered, self._ask_unanswered())
+        self.look_for_answers()  # some may have come meanwhile, and no event may follow
         self._swap()
         if everything:
             self._awaited.everything(self.view, awaited)

@@ -128,3 +128,23 @@ async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later
         await until(publisher, lambda _: ear.heard)
         await asyncio.sleep(0)
         assert ear.heard == [frozenset("a")]
+
+
+async def test_what_is_answered_while_topics_are_described_is_shown_without_another_event() -> None:
+    """Nothing may follow that has anybody look for answers."""
+    brokers = Brokers()
+
+    def last_batch() -> int:
+        if brokers.unanswered:
+            brokers.unanswered.clear()
+            publisher.look_for_answers()  # the controller has read the answer
+        return brokers.last_batch
+
+    async with publishing(
+        await cluster(), last_batch=last_batch, unanswered=lambda: dict(brokers.unanswered)
+    ) as publisher:
+        publisher.publish(None)
+        brokers.tell(1)
+        ear = Ear(publisher)
+        await until(publisher, lambda _: ear.heard)
+        await until(publisher, lambda _: awaited(publisher, "a") == ())
