@@ -30,6 +30,7 @@ from regent.controller.commands import (
     Rejected,
     ResourceCommand,
 )
+from regent.kube.waiting import cancel
 from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)
@@ -108,9 +109,11 @@ class CommandBatcher:
 
     async def run(self) -> None:
         """Submit batches until cancelled."""
-        async with asyncio.TaskGroup() as group:
-            for lane in self._lanes:
-                group.create_task(self._run(lane))
+        running = [asyncio.create_task(self._run(lane)) for lane in self._lanes]
+        try:
+            await asyncio.gather(*running)  # raises a defect as it is, not in a group
+        finally:
+            await cancel(running)
 
     async def _run(self, lane: _Lane) -> None:
         now = asyncio.get_running_loop().time

@@ -198,7 +198,7 @@ def run_script(
                 _wait_until_moved(cluster)
             if call.tool == "kafka-reassign-partitions" or "--alter" in call.arguments:
                 cluster.wait_in_sync()
-            if "--create" in call.arguments or "--alter" in call.arguments:
+            if {"--create", "--alter", "--execute", "--cancel"} & {*call.arguments}:
                 _wait_until_known(cluster)
             if call.tool == "kafka-topics" and "--delete" in call.arguments:
                 _wait_until_gone(cluster, call.arguments[-1].removeprefix("--topic="))
@@ -224,21 +224,26 @@ def _wait_until_moved(cluster: Cluster) -> None:
 
 
 def _wait_until_known(cluster: Cluster) -> None:
-    """Tools ask any broker, so each has to know every partition."""
+    """Tools ask any broker, so each has to know every partition, and its replicas."""
 
-    def unknown() -> dict[int, set[Partition]]:
+    def unknown() -> dict[int, set[tuple[Partition, tuple[int, ...]]]]:
         wanted = {
-            (topic, partition)
+            ((topic, partition), tuple(replicas))
             for topic in cluster.znodes.topics()
-            for partition in cluster.znodes.assignment(topic) or {}
+            for partition, replicas in (cluster.znodes.assignment(topic) or {}).items()
         }
         return {
             broker.broker_id: missing
             for broker in cluster.running
-            if (missing := wanted - cluster.metadata(broker.broker_id).partitions.keys())
+            if (missing := wanted - _known_by(cluster, broker.broker_id))
         }
 
     cluster.wait(unknown, "all brokers to know all partitions", until=lambda found: not found)
+
+
+def _known_by(cluster: Cluster, broker_id: int) -> set[tuple[Partition, tuple[int, ...]]]:
+    partitions = cluster.metadata(broker_id).partitions
+    return {(tp, known.replicas) for tp, known in partitions.items()}
 
 
 def _wait_until_gone(cluster: Cluster, topic: str) -> None:
