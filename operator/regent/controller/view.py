@@ -124,6 +124,11 @@ class TopicView(msgspec.Struct, frozen=True):
     config_changes: int = 0
     batch: int = 0
 
+    def is_announced_since(self, batch: int) -> bool:
+        """Whether a batch, or a later one, may say what is here: who has not answered it may not
+        know that."""
+        return batch <= self.batch
+
     @property
     def replication_factor(self) -> int:
         """The largest number of replicas of any partition, not counting those being added."""
@@ -204,13 +209,11 @@ class ClusterView(msgspec.Struct, frozen=True):
         return self.is_complete and topic not in self.unreadable_topics
 
     def is_leader_awaited(self, topic: TopicView, partition: PartitionView) -> bool:
-        """Whether the leader of a partition may not have answered yet that it leads it."""
-        oldest = self.unanswered.get(partition.leader)
-        return oldest is not None and oldest <= topic.batch
-
-    def unanswered_leaders(self, topic: TopicView) -> tuple[int, ...]:
-        """Brokers that lead partitions of a topic, and may not have answered that yet, sorted."""
-        return unanswered_leaders(topic, self.unanswered)
+        """Whether the leader of a partition may not have answered yet that it leads it, or has not
+        answered anything at all."""
+        leader = partition.leader
+        oldest = self.unanswered.get(leader)
+        return leader in self.silent or (oldest is not None and topic.is_announced_since(oldest))
 
     @property
     def available_brokers(self) -> frozenset[int]:
@@ -238,12 +241,3 @@ class ClusterView(msgspec.Struct, frozen=True):
         """Whether the cluster can be seen here and commands for it are carried out: this process is
         its controller, or a client of it."""
         return self.is_active or self.is_client
-
-
-def unanswered_leaders(topic: TopicView, unanswered: Mapping[int, int]) -> tuple[int, ...]:
-    """See :meth:`ClusterView.unanswered_leaders`."""
-    open_ = [b for b, oldest in unanswered.items() if oldest <= topic.batch]
-    if not open_:
-        return ()
-    leaders = {partition.leader for partition in topic.partitions}
-    return tuple(sorted(b for b in open_ if b in leaders))

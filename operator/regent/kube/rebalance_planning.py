@@ -153,9 +153,8 @@ class RebalancePlanning:
         wanted = _Wanted(uid, order)
         if known is not None and known.uid == uid:
             if known.order.is_like(order):
-                wanted.outcome = (
-                    known.outcome
-                )  # of an earlier attempt: shown until there is another
+                # of an earlier attempt: shown until there is another
+                wanted.outcome = known.outcome
             if known.order.spark is not None:
                 wanted.has_job = known.is_open and known.has_job
         self._wanted[key] = wanted

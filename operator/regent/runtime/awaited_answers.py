@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from regent.controller.view import ClusterView, TopicView, unanswered_leaders
+from regent.controller.view import ClusterView, TopicView
 
 HELD_S: Final = 0.25
 """How long news of a topic waits for its leaders' answers."""
@@ -22,6 +22,15 @@ def merged(some: Mapping[int, int], others: Mapping[int, int]) -> Mapping[int, i
     if not some or not others:
         return some or others
     return {b: min(each[b] for each in (some, others) if b in each) for b in {**some, **others}}
+
+
+def unanswered_leaders(topic: TopicView, unanswered: Mapping[int, int]) -> tuple[int, ...]:
+    """Brokers that lead partitions of a topic, and may not have answered that yet, sorted."""
+    since = [b for b, oldest in unanswered.items() if topic.is_announced_since(oldest)]
+    if not since:
+        return ()
+    leaders = {partition.leader for partition in topic.partitions}
+    return tuple(sorted(b for b in since if b in leaders))
 
 
 def awaiting(

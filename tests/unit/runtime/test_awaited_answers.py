@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
-from regent.runtime.awaited_answers import HELD_S, AwaitedAnswers, awaiting, merged
+from regent.runtime.awaited_answers import (
+    HELD_S,
+    AwaitedAnswers,
+    awaiting,
+    merged,
+    unanswered_leaders,
+)
 
 NOTHING: frozenset[str] = frozenset()
 
@@ -35,9 +41,9 @@ def due_at(awaited: AwaitedAnswers) -> float | None:
 
 def test_a_leader_counts_once_it_has_answered_what_the_topic_is_in() -> None:
     led = topic("t", 1, 2, batch=5)
-    assert view(led, unanswered={}).unanswered_leaders(led) == ()
-    assert view(led, unanswered={1: 5, 2: 3}).unanswered_leaders(led) == (1, 2)
-    assert view(led, unanswered={1: 6, 3: 1}).unanswered_leaders(led) == ()
+    assert unanswered_leaders(led, {}) == ()
+    assert unanswered_leaders(led, {1: 5, 2: 3}) == (1, 2)
+    assert unanswered_leaders(led, {1: 6, 3: 1}) == ()
 
 
 def test_news_waits_for_the_answer_and_is_reported_once() -> None:

@@ -21,7 +21,7 @@ from regent.reconcile.drains.request import DrainRequest, remaining
 from regent.reconcile.drains.status import blockers_of, status_in
 from regent.reconcile.plan import Plan
 from regent.reconcile.reassignments.execution import PAUSED
-from regent.reconcile.reassignments.leaders import awaited_moves, is_awaited
+from regent.reconcile.reassignments.leaders import awaited_moves
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
 from regent.reconcile.reassignments.status import stored_plan
@@ -394,7 +394,7 @@ def _unanswered(request: DrainRequest, moves: Sequence[MoveStatus]) -> list[str]
         f"{each.tp}: leader {each.partition.leader}"
         for each in request.hosted()
         if each.partition.leader not in request.brokers
-        and is_awaited(request.view, each.topic, each.partition)
+        and request.view.is_leader_awaited(each.topic, each.partition)
     )
     return list(dict.fromkeys((*moved, *hosted)))
 

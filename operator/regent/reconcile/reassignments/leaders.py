@@ -8,13 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from regent.controller.view import ClusterView, PartitionView, TopicView
+from regent.controller.view import ClusterView
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
-
-
-def is_awaited(view: ClusterView, topic: TopicView, partition: PartitionView) -> bool:
-    """Whether the leader of a partition has not answered that it leads it, or anything at all."""
-    return partition.leader in view.silent or view.is_leader_awaited(topic, partition)
 
 
 def awaited_moves(view: ClusterView, moves: Iterable[MoveStatus]) -> list[str]:
@@ -27,5 +22,5 @@ def awaited_moves(view: ClusterView, moves: Iterable[MoveStatus]) -> list[str]:
         if each.state is MoveState.DONE
         and each.partition is not None
         and (topic := view.topics.get(each.move.topic)) is not None
-        and is_awaited(view, topic, each.partition)
+        and view.is_leader_awaited(topic, each.partition)
     ]

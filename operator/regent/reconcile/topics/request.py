@@ -311,7 +311,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         """Sorts claims: the smallest wins."""
         cluster_id = self.view.cluster_id
         evidence = claim.evidence(topic_id=self.topic_id, cluster_id=cluster_id)
-        return (evidence, claim.created, claim.uid)
+        return (evidence, *claim.age)
 
     @property
     def is_loser(self) -> bool:

@@ -185,8 +185,7 @@ def silence_assessment(request: TopicRequest) -> Assessment | None:
     before = find_condition(request.record.conditions, ConditionType.READY)
     if topic is None or (before and before.status is ConditionStatus.TRUE):
         return None
-    silent = (p.leader for p in topic.partitions if p.leader in view.silent)
-    waiting = dict.fromkeys((*view.unanswered_leaders(topic), *silent))
+    waiting = {p.leader for p in topic.partitions if view.is_leader_awaited(topic, p)}
     if not waiting:
         return None
     message = f"brokers {sorted(waiting)[:10]}, which lead partitions, have not answered yet"
