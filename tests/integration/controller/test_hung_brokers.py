@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from sandbox import KafkaCluster, ZooKeeper
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.resources import Resources
+from sandbox.kafka_jars import DEFAULT_VERSION
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.test_broker_drains import drain_of, wait_drained
-from tests.integration.controller.znodes import Znodes
 
 pytestmark = [pytest.mark.integration]
 
@@ -21,22 +20,12 @@ HUNG_FOR_S = 5.0
 
 
 @pytest.fixture
-def cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+def cluster() -> Iterator[Cluster]:
     """Two brokers, of which one may hang for a while: its session and its place in ISRs stay."""
-    connect_string = f"{zookeeper.connect_string}/hung"
-    with (
-        KafkaCluster(
-            zookeeper=connect_string,
-            brokers=2,
-            inter_broker_protocol_version="2.6",
-            session_timeout_ms=60_000,
-            config={"auto.leader.rebalance.enable": False, "replica.lag.time.max.ms": 120_000},
-        ) as kafka,
-        Znodes(connect_string) as znodes,
-    ):
-        cluster = Cluster(kafka, znodes)
-        yield cluster
-        cluster.close()
+    with cluster_of(
+        DEFAULT_VERSION, brokers=2, session_timeout_ms=60_000, replica_lag_time_max_ms=120_000
+    ) as started:
+        yield started
 
 
 def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
@@ -52,7 +41,9 @@ def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
         cluster.wait(lambda: is_idle(process.status() or {}), "the brokers to be informed")
         cluster.broker(2).pause()
         try:
-            resources.apply(topic_led_by(2))
+            resources.apply(
+                topic("new", partitions=1, replicaAssignment=[[2]], deletionPolicy="Retain")
+            )
             drains.apply(drain_of("one", 1, mode="Leadership"))
             cluster.wait(
                 lambda: cluster.znodes.state("led", 0).get("leader") == 2,
@@ -76,15 +67,6 @@ def is_idle(status: dict[str, Any]) -> bool:
     """Whether nothing waits for brokers."""
     sizes: dict[str, int] = status.get("channelQueueSizes") or {}
     return bool(sizes) and not any(sizes.values())
-
-
-def topic_led_by(broker_id: int) -> dict[str, Any]:
-    return {
-        "apiVersion": "kafka.regent.dev/v1alpha1",
-        "kind": "KafkaTopic",
-        "metadata": {"name": "new"},
-        "spec": {"replicaAssignment": [[broker_id]], "deletionPolicy": "Retain"},
-    }
 
 
 def truth(resources: Resources, name: str) -> dict[str, str]:

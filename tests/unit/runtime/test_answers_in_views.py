@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
 
 import pytest
 
 from regent.controller.view import TopicView
 from regent.runtime import view_publisher
+from regent.runtime.awaited_answers import unanswered_leaders
 from regent.runtime.view_publisher import ViewPublisher
 from tests.unit.runtime.test_view_publisher import cluster, publishing, told, until
 
@@ -33,8 +36,20 @@ class Ear:
         publisher.subscribe(self.heard.append, is_immediate=is_immediate)
 
 
+@contextlib.asynccontextmanager
+async def publishing_of(
+    brokers: Brokers, *, last_batch: Callable[[], int] | None = None
+) -> AsyncIterator[ViewPublisher]:
+    async with publishing(
+        await cluster(),
+        last_batch=last_batch or (lambda: brokers.last_batch),
+        unanswered=lambda: dict(brokers.unanswered),
+    ) as publisher:
+        yield publisher
+
+
 def awaited(publisher: ViewPublisher, name: str) -> tuple[int, ...]:
-    return publisher.view.unanswered_leaders(publisher.view.topics[name])
+    return unanswered_leaders(publisher.view.topics[name], publisher.view.unanswered)
 
 
 async def test_a_topic_is_reported_with_the_answer_and_described_once(
@@ -49,11 +64,7 @@ async def test_a_topic_is_reported_with_the_answer_and_described_once(
 
     monkeypatch.setattr("regent.runtime.awaited_answers.HELD_S", 600.0)
     brokers = Brokers()
-    async with publishing(
-        await cluster(),
-        last_batch=lambda: brokers.last_batch,
-        unanswered=lambda: dict(brokers.unanswered),
-    ) as publisher:
+    async with publishing_of(brokers) as publisher:
         await told(publisher, None)
         monkeypatch.setattr(view_publisher, "topic_view", describe)
         patient, immediate = Ear(publisher), Ear(publisher, is_immediate=True)
@@ -79,11 +90,7 @@ async def test_a_topic_is_reported_with_the_answer_and_described_once(
 
 async def test_a_topic_whose_leader_hangs_is_reported_soon_and_in_the_end() -> None:
     brokers = Brokers()
-    async with publishing(
-        await cluster(),
-        last_batch=lambda: brokers.last_batch,
-        unanswered=lambda: dict(brokers.unanswered),
-    ) as publisher:
+    async with publishing_of(brokers) as publisher:
         await told(publisher, None)
         brokers.tell(2)
         assert await told(publisher, frozenset("b")) == frozenset("b")
@@ -98,11 +105,7 @@ async def test_a_topic_whose_leader_hangs_is_reported_soon_and_in_the_end() -> N
 async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
     """It may be a refusal, which the topic does not show before it is described again."""
     brokers = Brokers()
-    async with publishing(
-        await cluster(),
-        last_batch=lambda: brokers.last_batch,
-        unanswered=lambda: dict(brokers.unanswered),
-    ) as publisher:
+    async with publishing_of(brokers) as publisher:
         await told(publisher, None)
         brokers.tell(2)
         await told(publisher, frozenset("b"))
@@ -114,11 +117,7 @@ async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
 
 async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later() -> None:
     brokers = Brokers()
-    async with publishing(
-        await cluster(),
-        last_batch=lambda: brokers.last_batch,
-        unanswered=lambda: dict(brokers.unanswered),
-    ) as publisher:
+    async with publishing_of(brokers) as publisher:
         brokers.tell(1)
         assert await told(publisher, None) is None
         assert awaited(publisher, "a") == (1,)
@@ -140,9 +139,7 @@ async def test_what_is_answered_while_topics_are_described_is_shown_without_anot
             publisher.look_for_answers()  # the controller has read the answer
         return brokers.last_batch
 
-    async with publishing(
-        await cluster(), last_batch=last_batch, unanswered=lambda: dict(brokers.unanswered)
-    ) as publisher:
+    async with publishing_of(brokers, last_batch=last_batch) as publisher:
         publisher.publish(None)
         brokers.tell(1)
         ear = Ear(publisher)

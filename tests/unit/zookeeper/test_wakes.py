@@ -15,6 +15,7 @@ from kazoo.security import OPEN_ACL_UNSAFE
 from regent.zookeeper.generation import BATCH_SIZE, BATCHES_IN_FLIGHT
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
+from tests.unit.zookeeper.test_kazoo_client import Recorder, Sink
 
 LARGE = b"x" * 200_000
 TIMEOUT_S = 60.0
@@ -41,24 +42,13 @@ class FrozenServer:
         self._listening.close()
 
 
-class Observer:
+class Observer(Recorder):
     """Knows whether there is a connection."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.is_connected = threading.Event()
         self.is_suspended = threading.Event()
-
-    def attempt_failed(self, reason: str) -> None:
-        pass
-
-    def handshake_done(self, sent_at: float, granted_timeout_ms: int) -> None:
-        pass
-
-    def is_overdue(self) -> bool:
-        return False
-
-    def has_answered_since(self, moment: float) -> bool:
-        return False
 
     def connected(self, session_id: int) -> None:
         self.is_suspended.clear()
@@ -67,19 +57,6 @@ class Observer:
     def suspended(self) -> None:
         self.is_connected.clear()
         self.is_suspended.set()
-
-    def ended(self, state: str) -> None:
-        pass
-
-
-class Failures:
-    """Takes the failures of requests."""
-
-    def set(self, value: object, /) -> None:
-        raise AssertionError("nothing is answered")
-
-    def set_exception(self, exception: Exception, /) -> None:
-        pass
 
 
 @pytest.fixture
@@ -111,16 +88,17 @@ def test_whoever_asks_a_server_that_freezes_again_and_again_is_not_held_up(
     for _ in range(3):
         connection = server.accept()
         assert observer.is_connected.wait(TIMEOUT_S)
-        asking = threading.Thread(target=_ask, args=(client,), daemon=True)
+        asking = threading.Thread(target=_ask, args=(client, Sink(observer)), daemon=True)
         asking.start()
         asking.join(TIMEOUT_S)
         assert not asking.is_alive()
         connection.close()
         assert observer.is_suspended.wait(TIMEOUT_S)
+    assert not [each for each in observer.told if each[0] == "answer"]
 
 
-def _ask(client: OneSessionClient) -> None:
+def _ask(client: OneSessionClient, sink: Sink) -> None:
     """As many requests as Regent has under way at most, and more than a socket takes."""
     for number in range(BATCHES_IN_FLIGHT * BATCH_SIZE):
         request = Create(f"/{number}", LARGE, OPEN_ACL_UNSAFE, 0)
-        client._call(request, Failures())
+        client._call(request, sink)
