@@ -9,6 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from regent.model.topic import is_internal_topic
 from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
 from sandbox.kafka_jars import DEFAULT_VERSION, version_tuple
 from sandbox.regent_process import RegentProcess
@@ -222,10 +223,18 @@ class Cluster:
         self.wait_in_sync()
 
     def delete_topics(self) -> None:
-        """Delete all topics. All brokers have to run, one of them as the controller."""
-        for topic in self.znodes.topics():
+        """Delete all topics but internal ones. All brokers run, one of them as the controller.
+
+        Coordinators remember the leader epochs of internal topics, and do not load a partition that
+        begins anew with a lower one: its groups would have no coordinator until brokers restart.
+        """
+
+        def topics() -> list[str]:
+            return [topic for topic in self.znodes.topics() if not is_internal_topic(topic)]
+
+        for topic in topics():
             self.znodes.client.create(f"/admin/delete_topics/{topic}")
-        self.wait(self.znodes.topics, "all topics to be deleted", until=lambda left: not left)
+        self.wait(topics, "all topics to be deleted", until=lambda left: not left)
 
 
 @contextlib.contextmanager

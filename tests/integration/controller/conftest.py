@@ -83,7 +83,7 @@ def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def cluster(kafka_and_znodes: Cluster, zookeeper: ZooKeeper) -> Cluster:
     """Three brokers, healthy when a module of tests begins: one of them is the controller, and
-    there are no topics, so names that other modules use are free."""
+    no topics but internal ones, so names that other modules use are free."""
     assert zookeeper.is_running, f"ZooKeeper has ended:\n{zookeeper.process.log_tail()}"
     kafka_and_znodes.restore()
     kafka_and_znodes.delete_topics()
