@@ -118,6 +118,10 @@ class ConditionReason(enum.StrEnum):
         "ReassignmentUndone",
         "What the reassignment had moved is back, as far as it could be.",
     )
+    ALREADY_UNDONE = (
+        "AlreadyUndone",
+        "It was undone, and is to run again: that needs another one.",
+    )
     UNDO_WINDOW_OVER = (
         "UndoWindowOver",
         "It was completed longer ago than spec.undoWindowSeconds, and cannot be undone any more.",

@@ -29,6 +29,8 @@ from regent.resources.partition_reassignment_status import PartitionReassignment
 
 _COMPLETED_PHASES: Final = (Phase.COMPLETED, Phase.UNDO_REFUSED)
 
+_UNDONE_BEFORE: Final = "what was moved is back, but for what somebody else has moved since"
+
 
 def is_finished(request: ReassignmentRequest) -> bool:
     """Whether it is over. It stays so, whatever becomes of the cluster or of the resource, unless
@@ -89,7 +91,11 @@ def _shown(request: ReassignmentRequest) -> PartitionReassignmentStatus:
     if before.phase in _COMPLETED_PHASES:
         phase = Phase.UNDO_REFUSED if _is_to_be_undone(request) else Phase.COMPLETED
         if phase is not before.phase or _was_blind(before):
-            return _rebuilt(request, phase)
+            return _rebuilt(request, phase, _assessment(request, phase))
+    elif before.phase is Phase.UNDONE:
+        undone = _undone_assessment(request)
+        if not _is_said(before, undone.reason):
+            return _rebuilt(request, Phase.UNDONE, undone)
     if request.is_answered:
         return before
     generation = request.resource.metadata.generation
@@ -108,17 +114,34 @@ def _was_blind(status: PartitionReassignmentStatus) -> bool:
     )
 
 
-def _rebuilt(request: ReassignmentRequest, phase: Phase) -> PartitionReassignmentStatus:
-    """The status of a completed reassignment in the one or the other phase."""
-    status = request.resource.status
-    assessment = _assessment(request, phase)
-    plan = status.plan
+def _is_said(status: PartitionReassignmentStatus, reason: ConditionReason) -> bool:
+    ready = find_condition(status.conditions, ConditionType.READY)
+    return ready is not None and ready.reason == reason
+
+
+def _rebuilt(
+    request: ReassignmentRequest, phase: Phase, assessment: Assessment
+) -> PartitionReassignmentStatus:
+    """The status of a reassignment that is over, in another phase or for another spec."""
+    plan = request.resource.status.plan
     verdicts = (
         *summary_verdicts(assessment),
         *(() if plan is None else (planned_verdict(plan), begun_verdict(plan))),
         *course_verdicts(phase, assessment),
     )
     return with_verdicts(request, verdicts, phase=phase)
+
+
+def _undone_assessment(request: ReassignmentRequest) -> Assessment:
+    if request.resource.spec.desired_state is not DesiredState.RUNNING:
+        return Assessment(Progress.READY, ConditionReason.REASSIGNMENT_UNDONE, _UNDONE_BEFORE)
+    return Assessment(
+        Progress.STALLED,
+        ConditionReason.ALREADY_UNDONE,
+        f"it was undone at {request.resource.status.finished_at}, and is not executed again. "
+        "Create another PartitionReassignment to move the partitions, or set spec.desiredState to "
+        "Undone again",
+    )
 
 
 def _assessment(request: ReassignmentRequest, phase: Phase) -> Assessment:

@@ -56,11 +56,27 @@ def test_a_completed_one_is_undone_and_is_over_then() -> None:
         "ReassignmentUndoStarted",
         "ReassignmentUndone",
     ]
+
+
+def test_undone_it_does_not_run_again_and_says_so() -> None:
+    job = completed()
+    job.change(desiredState="Undone")
+    job.finish()
     asked = len(job.cluster.asked)
     job.change(desiredState="Running")
     job.finish()
     assert job.is_in(Phase.UNDONE)
     assert len(job.cluster.asked) == asked
+    assert job.truth()["Stalled"] == "True/AlreadyUndone"
+    assert job.truth()["Ready"] == "False/AlreadyUndone"
+    assert job.truth()["Completed"] == "False/AlreadyUndone"
+    assert "Create another PartitionReassignment" in job.message
+    for nothing_moves in ("Paused", "Cancelled", "Undone"):
+        job.change(desiredState=nothing_moves)
+        job.finish()
+        assert job.is_in(Phase.UNDONE)
+        assert job.truth()["Ready"] == "True/ReassignmentUndone"
+    assert job.events[-2:] == ["ReassignmentUndone", "AlreadyUndone"], "it is undone once"
 
 
 def test_that_it_is_undone_is_stored_before_anything_goes_back() -> None:
