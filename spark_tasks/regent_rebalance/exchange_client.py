@@ -32,6 +32,7 @@ _TIMEOUT_S: Final = 60.0
 _ELSEWHERE: Final = frozenset(
     {
         HTTPStatus.UNAUTHORIZED,
+        HTTPStatus.REQUEST_TIMEOUT,
         HTTPStatus.INTERNAL_SERVER_ERROR,
         HTTPStatus.BAD_GATEWAY,
         HTTPStatus.SERVICE_UNAVAILABLE,

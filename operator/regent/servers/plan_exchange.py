@@ -46,6 +46,9 @@ _BEARER: Final = "Bearer "
 _LIMITS: Final = HttpLimits(connections=64, request_s=10.0, total_s=600.0)
 """A plan of a hundred megabytes may come by a slow network."""
 
+_STALLED_S: Final = 30.0
+"""Without a byte of an answer: its driver has vanished. Shorter than a driver tries for."""
+
 _CHUNK_BYTES: Final = 256 * 1024
 
 
@@ -87,6 +90,8 @@ class PlanExchange:
         tls: None: plain HTTP.
         authorities: File with the certificates by which drivers know it; None: they know it.
         max_bytes: Size of an answer.
+        stalled_s: An answer of which nothing comes for so many seconds is given up, so that the
+            job's next driver, or the same one on another connection, can hand in its own.
     """
 
     def __init__(
@@ -98,6 +103,7 @@ class PlanExchange:
         authorities: Path | None = None,
         max_bytes: int,
         limits: HttpLimits = _LIMITS,
+        stalled_s: float = _STALLED_S,
     ) -> None:
         self._socket = listening
         host, port = listening.getsockname()[:2]
@@ -107,6 +113,7 @@ class PlanExchange:
         self._authorities = authorities
         self._max_bytes = max_bytes
         self._limits = limits
+        self._stalled_s = stalled_s
         self._offers: list[OfferedTask] = []
         self._answered: deque[str] = deque(maxlen=ANSWERED_KNOWN)
         self._connections: ConnectionLimiter | None = None
@@ -231,7 +238,12 @@ class PlanExchange:
             return _said(HTTPStatus.SERVICE_UNAVAILABLE, "another answer of this job is coming")
         offered.is_receiving = True
         try:
-            body = await _body(request)
+            body = await _body(request, self._stalled_s)
+        except TimeoutError:
+            return _said(
+                HTTPStatus.REQUEST_TIMEOUT,
+                f"nothing of the answer came for {self._stalled_s:g} seconds",
+            )
         finally:
             offered.is_receiving = False
         offered.hand_in(PlannerAnswer(int(status), body))
@@ -239,11 +251,16 @@ class PlanExchange:
         return web.Response(status=HTTPStatus.NO_CONTENT)
 
 
-async def _body(request: web.Request) -> bytes:
-    """The body, whose length has been checked."""
+async def _body(request: web.Request, stalled_s: float) -> bytes:
+    """The body, whose length has been checked.
+
+    Raises:
+        TimeoutError: nothing came for so many seconds.
+    """
     body = bytearray()
-    async for chunk in request.content.iter_any():
-        body += chunk
+    while not request.content.at_eof():
+        async with asyncio.timeout(stalled_s):
+            body += await request.content.readany()
     return bytes(body)
 
 

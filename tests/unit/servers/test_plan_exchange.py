@@ -32,9 +32,13 @@ PLAN = b"{}" * 1000
 
 
 @asynccontextmanager
-async def serving(max_bytes: int = 1_000_000) -> AsyncIterator[PlanExchange]:
+async def serving(
+    max_bytes: int = 1_000_000, stalled_s: float = 30.0
+) -> AsyncIterator[PlanExchange]:
     exchange = PlanExchange(
-        listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=max_bytes
+        listening_socket("127.0.0.1", 0, setting="planner_exchange"),
+        max_bytes=max_bytes,
+        stalled_s=stalled_s,
     )
     async with exchange.served():
         yield exchange
@@ -191,21 +195,38 @@ async def test_an_answer_without_an_exit_status_is_refused(status: str | None) -
             assert offer.answer is None
 
 
+async def half_an_answer(
+    exchange: PlanExchange,
+) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host, port = exchange.url.removeprefix("http://").split(":")
+    reader, writer = await asyncio.open_connection(host, int(port))
+    writer.write(
+        f"PUT /v1/answer HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
+        "Regent-Planner-Status: 0\r\nContent-Length: 100\r\n\r\n{".encode()
+    )
+    await writer.drain()
+    return reader, writer
+
+
 async def test_half_an_answer_is_none_and_the_next_one_counts() -> None:
     async with serving() as exchange:
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256) as offer:
-            host, port = exchange.url.removeprefix("http://").split(":")
-            reader, writer = await asyncio.open_connection(host, int(port))
-            writer.write(
-                f"PUT /v1/answer HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\n"
-                "Regent-Planner-Status: 0\r\nContent-Length: 100\r\n\r\n{".encode()
-            )
-            await writer.drain()
+            reader, writer = await half_an_answer(exchange)
             writer.close()
             await writer.wait_closed()
             assert await reader.read() == b""
             assert (await raw(exchange, "PUT", "/v1/answer", data=PLAN))[0] == 204
             assert offer.answer == PlannerAnswer(0, PLAN)
+
+
+async def test_a_driver_that_vanishes_halfway_makes_room_for_the_next_one() -> None:
+    async with serving(stalled_s=0.1) as exchange:
+        with exchange.offer(TASK, token_sha256=TOKEN_SHA256) as offer:
+            reader, writer = await half_an_answer(exchange)
+            assert (await reader.readline()).startswith(b"HTTP/1.1 408")
+            assert (await raw(exchange, "PUT", "/v1/answer", data=PLAN))[0] == 204
+            assert offer.answer == PlannerAnswer(0, PLAN)
+            writer.close()
 
 
 async def test_jobs_do_not_get_each_others_tasks() -> None:
