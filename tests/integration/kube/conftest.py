@@ -147,6 +147,20 @@ class Namespace:
 
         return await self.wait(name, holds, describe=f"{type_}={status} ({reason}) on {name}")
 
+    async def wait_lease_taken(self) -> None:
+        """Wait until the Lease was taken from the one that created it."""
+
+        async def transitions() -> str:
+            lease = ("get", "lease", "regent", "-o", "jsonpath={.spec.leaseTransitions}")
+            return await asyncio.to_thread(self.kubectl, *lease)
+
+        await wait_until_async(
+            transitions,
+            until=lambda count: int(count) >= 1,
+            describe="the Lease to be taken by another replica",
+            timeout_s=120,
+        )
+
     async def wait_gone(self, name: str) -> None:
         """Wait until a KafkaTopic does not exist any more."""
 
