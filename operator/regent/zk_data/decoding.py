@@ -20,8 +20,12 @@ INT32_MAX: Final = 2**31 - 1
 
 Int32 = Annotated[int, msgspec.Meta(ge=-(2**31), le=INT32_MAX)]
 NonNegativeInt32 = Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX)]
-Epoch = Annotated[int, msgspec.Meta(ge=0, le=INT32_MAX - 1)]
-"""An epoch that the next election can raise: one more must fit into a request, too."""
+
+EPOCH_MAX: Final = INT32_MAX - 1_000_000
+"""No elections have led above that. What is left is more than a term raises an epoch by: each of
+these has to fit into a request, too, and one that does not would end the term."""
+
+Epoch = Annotated[int, msgspec.Meta(ge=0, le=EPOCH_MAX)]
 BrokerId = NonNegativeInt32
 PartitionId = NonNegativeInt32
 

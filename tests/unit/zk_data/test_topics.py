@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment
+from regent.zk_data.decoding import EPOCH_MAX
 from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import (
     TopicZNode,
@@ -32,7 +33,7 @@ BROKER_LISTS = st.lists(st.integers(0, 2**31 - 1), min_size=1, max_size=5, uniqu
 STATES = st.builds(
     LeaderAndIsr,
     leader=st.integers(-1, 2**31 - 1),
-    leader_epoch=st.integers(0, 2**31 - 2),
+    leader_epoch=st.integers(0, EPOCH_MAX),
     isr=st.lists(st.integers(0, 2**31 - 1), max_size=5, unique=True).map(tuple),
     controller_epoch=st.integers(0, 2**31 - 1),
     partition_epoch=st.integers(0, 2**31 - 1),
@@ -119,7 +120,7 @@ def state_json(**changes: object) -> bytes:
         state_json(leader=-2),
         state_json(leader=2**31),
         state_json(leader_epoch=-1),
-        pytest.param(state_json(leader_epoch=2**31 - 1), id="an epoch that nobody can raise"),
+        pytest.param(state_json(leader_epoch=EPOCH_MAX + 1), id="an epoch that is soon used up"),
         state_json(leader_epoch=10**30),
         state_json(isr=None),
         state_json(isr=[1, 1]),

@@ -116,6 +116,10 @@ class TopicsRead(NamedTuple):
     found: dict[str, TopicZNode]
     problems: dict[str, str | None]
 
+    def is_missing(self, topic: str) -> bool:
+        """Whether a topic that was to be read has no node."""
+        return topic not in self.found and self.problems[topic] is None
+
 
 async def read_topics(
     topics: Sequence[str], log: ControllerLog, *, known: Mapping[str, str] = MappingProxyType({})

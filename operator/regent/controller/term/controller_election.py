@@ -138,7 +138,7 @@ async def elect(
     if isinstance(raised, Written):
         version = raised.version
     else:
-        found = await _find_own(config, epoch, log)
+        found = await _find_own(epoch)
         if found is None:
             log.info("Controller election lost", epoch=epoch)
             return None
@@ -251,16 +251,16 @@ def _refuse_to_depose(holder: ZNode, config: ControllerConfig) -> None:
     )
 
 
-async def _find_own(config: ControllerConfig, epoch: int, log: ControllerLog) -> int | None:
+async def _find_own(epoch: int) -> int | None:
     """The answer to our transaction was lost or negative: did it take place after all?
 
-    Our id in ``/controller`` under the epoch that we tried to write is proof: no two processes
-    share a controller id.
+    A ``/controller`` of our own session under the epoch that we tried to write is proof. Our id
+    alone is none: a former process of ours has it, or another Regent by mistake.
     """
     holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
     if holder is None or epoch_node is None:
         return None
-    ours = _holder_id(holder, log) == config.controller_id
+    ours = holder.ephemeral_owner == await OwnSession()
     if ours and decode_controller_epoch(epoch_node.data) == epoch:
         return epoch_node.version
     return None

@@ -15,10 +15,7 @@ from typing import Final
 
 import msgspec
 
-from regent.zk_data.decoding import INT32_MAX
-
-_HIGHEST: Final = INT32_MAX - 1_000_000
-"""What is above that is no epoch that elections have led to, and would leave too few of them."""
+from regent.zk_data.decoding import EPOCH_MAX
 
 _DOUBLINGS_MAX: Final = 20
 
@@ -39,12 +36,12 @@ class EpochFloor(msgspec.Struct):
 
     def note(self, epoch: int) -> None:
         """That epoch is used up."""
-        if epoch <= _HIGHEST:
+        if epoch <= EPOCH_MAX:
             self.value = max(self.value, epoch)
 
     def exceeds(self, epoch: int, *, of_term: int) -> bool:
         """Whether it takes another election to get above an epoch, and one can."""
-        return of_term < epoch <= _HIGHEST
+        return of_term < epoch <= EPOCH_MAX
 
     def note_refusal(self, epoch: int, now_ms: int) -> None:
         """Brokers obey a controller with a higher epoch than ours was. The first time that may well

@@ -40,7 +40,7 @@ async def process_topic_change(active: ActiveController) -> None:
     gone: list[str] = []
     if len(listed) - len(new) < len(context.cluster.topics):
         gone = sorted(context.cluster.topics - frozenset(listed))
-    await _forget(context, gone)
+    await _forget_vanished(active, gone)
     vanished = _unreadable_that_vanished(context, listed)
     context.cluster.note_unreadable(dict.fromkeys(vanished))
     added: list[TopicPartition] = []
@@ -58,10 +58,6 @@ async def process_topic_change(active: ActiveController) -> None:
         with context.trail.because(CauseKind.TOPIC_CREATED):
             await on_new_partition_creation(active, added)
         await topic_id_notes.remember(context, topics, active.log)
-    if gone:
-        active.log.info(
-            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
-        )
     if gone or new or vanished:
         await PublishView(frozenset(gone).union(new, vanished))
 
@@ -69,6 +65,14 @@ async def process_topic_change(active: ActiveController) -> None:
 def _unreadable_that_vanished(context: ControllerContext, listed: Sequence[str]) -> list[str]:
     unreadable = context.cluster.unreadable_topics
     return sorted(unreadable.keys() - frozenset(listed)) if unreadable else []
+
+
+async def _forget_vanished(active: ActiveController, gone: Sequence[str]) -> None:
+    await _forget(active.context, gone)
+    if gone:
+        active.log.info(
+            "Topics have vanished from ZooKeeper", topics=len(gone), examples=examples(gone)
+        )
 
 
 async def _forget(context: ControllerContext, gone: Iterable[str]) -> None:
@@ -97,8 +101,8 @@ async def on_new_partition_creation(
 
 
 async def process_topic_nodes_deleted(active: ActiveController, names: Sequence[str]) -> None:
-    """Topic nodes were deleted, mostly by ourselves. The list of topics shows that, unless there is
-    another node of that name by now."""
+    """Topic nodes were deleted, mostly by ourselves. If not, the list of topics may not show it:
+    there may be another node of that name when it is read."""
     known = [topic for topic in names if active.context.cluster.has_topic(topic)]
     if known:
         await process_partition_modifications(active, known)
@@ -106,7 +110,8 @@ async def process_topic_nodes_deleted(active: ActiveController, names: Sequence[
 
 async def process_partition_modifications(active: ActiveController, names: Sequence[str]) -> None:
     """Topic nodes changed: create partitions that are new. A node that was deleted and created
-    again is another topic.
+    again is another topic. A topic without a node is gone: nothing watches for the next one, and
+    the list of topics shows names only.
 
     Other changes are not ours to follow: replicas of existing partitions change by reassignment
     only, and ids not at all.
@@ -115,6 +120,8 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     read = await cluster_loading.read_topics(
         names, active.log, known=context.cluster.unreadable_topics
     )
+    gone = [t for t in names if read.is_missing(t) and context.cluster.has_topic(t)]
+    await _forget_vanished(active, gone)
     replaced = [t for t, znode in read.found.items() if _is_another(context, t, znode)]
     if replaced:
         active.log.warning(
@@ -157,8 +164,8 @@ async def process_partition_modifications(active: ActiveController, names: Seque
     known_before = {t: z for t, z in topics.items() if t not in late}
     await dropped_reassignments.restore(active, known_before)
     await topic_ids.take_nodes(active, known_before)
-    if growth or late or context.cluster.unreadable_topics is not unreadable_before:
-        await PublishView(frozenset(tp.topic for tp in growth) | frozenset(late))
+    if gone or growth or late or context.cluster.unreadable_topics is not unreadable_before:
+        await PublishView(frozenset(gone).union((tp.topic for tp in growth), late))
     if late:
         await process_topic_deletion(active)  # one of them may have been marked before
 

@@ -164,6 +164,14 @@ class TestLostAnswers:
         world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"5"))
         assert stand(world) is None
 
+    def test_the_node_of_another_process_with_our_id_is_no_victory(self) -> None:
+        """Both would be the controller, under one epoch that fences neither."""
+        world = World()
+        world.put(paths.CONTROLLER_EPOCH, b"7")
+        world.driver.before = once(effects.Multi, lambda: world.elect_rival(CONTROLLER_ID))
+        assert stand(world) is None
+        assert epoch(world)[0] == b"8"
+
     def test_when_the_look_fails_too_the_error_goes_on(self) -> None:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")

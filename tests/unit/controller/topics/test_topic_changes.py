@@ -345,11 +345,13 @@ class TestGrowth:
         world.run(process_partition_modifications(active, ["t"]))
         assert not world.exists(paths.topic("t"))
 
-    def test_a_topic_that_is_gone_meanwhile_changes_nothing(self) -> None:
+    def test_a_topic_that_is_gone_meanwhile_is_forgotten(self) -> None:
+        """Its watch is used up, and there may be another of that name when topics are listed."""
         world, active = self.grown()
         world.delete(paths.topic("t"))
         world.run(process_partition_modifications(active, ["t"]))
-        assert active.context.cluster.has_topic("t"), "the list of topics tells that it is gone"
+        assert not active.context.cluster.has_topic("t")
+        assert world.driver.sent == []
 
 
 class TestDeletionRequests:
@@ -442,6 +444,18 @@ class TestReplacedTopics:
         world, controller = self._active(protocol)
         self._replace(world)
         world.deliver(controller)
+        self._assert_it_is_the_new_one(world, controller)
+
+    def test_one_whose_node_is_missing_when_the_deletion_is_looked_at_is_found(
+        self, protocol: tuple[int, int]
+    ) -> None:
+        """It is there again when the topics are listed, under a name that was known."""
+        world, controller = self._active(protocol)
+        world.delete(paths.topic("t"))
+        world.driver.client.take_events()
+        world.process(controller, e.TopicNodesDeleted(("t",)))
+        world.create_topic("t", {0: (2, 3), 1: (3, 2)})
+        world.process(controller, e.TopicChange())
         self._assert_it_is_the_new_one(world, controller)
 
     def test_after_a_disconnection_it_is_found_without_watches(
