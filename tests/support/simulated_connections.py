@@ -221,6 +221,11 @@ class SimulatedConnections:
             self.is_elected = False
             self._report(self._listener.election_lost)
 
+    def report_settings(self, broker: Broker, settings: Mapping[str, str]) -> None:
+        """A broker says how it is set up by now."""
+        (facts,) = facts_of([broker], {broker.broker_id: settings})
+        self._report(self._listener.broker_answered, broker, facts)
+
     def _take(self, event: Event) -> None:
         if isinstance(event, WatchedEvent):
             self._report(self._listener.watch_fired, event)

@@ -228,13 +228,15 @@ class ClusterView(msgspec.Struct, frozen=True):
     @property
     def placement_terms(
         self,
-    ) -> tuple[frozenset[tuple[int, int, bool]], BrokerIds, BrokerIds, BrokerIds]:
+    ) -> tuple[
+        frozenset[tuple[int, int, bool]], BrokerIds, BrokerIds, BrokerIds, tuple[BrokerFacts, ...]
+    ]:
         """What resources may wait for of the brokers: the live ones, each with its epoch and
-        whether it gets new replicas; those that are cordoned, alive or not; and those that are not
-        reached, or do not answer."""
+        whether it gets new replicas; those that are cordoned, alive or not; those that are not
+        reached, or do not answer; and what they have said about themselves."""
         hosts = self.brokers_for_new_replicas
         live = frozenset((b, broker.epoch, b in hosts) for b, broker in self.brokers.items())
-        return live, self.cordoned, self.unreached, self.silent
+        return live, self.cordoned, self.unreached, self.silent, self.broker_facts
 
     @property
     def may_act(self) -> bool:

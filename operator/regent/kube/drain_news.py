@@ -19,6 +19,7 @@ class DrainNews:
         self._moves = MoveNews(drains.moving)
         self._cordoned = drains.view().cordoned
         self._alive = frozenset(drains.view().brokers)
+        self._facts = drains.view().broker_facts
 
     def topics_changed(self, topics: frozenset[str], cache: ObjectCache) -> frozenset[ObjectKey]:
         """Topics, or what concerns the whole cluster, have changed; the drains that it is news
@@ -37,8 +38,9 @@ class DrainNews:
         concerned |= {key for key in keys if topics & drains.planned_topics.get(key, frozenset())}
         if has_moved:
             concerned |= cache.keys_not_ready()
-        if view.cordoned != self._cordoned:
-            self._cordoned = view.cordoned
+        if (view.cordoned, view.broker_facts) != (self._cordoned, self._facts):
+            # another min.insync.replicas of brokers takes it from those that are drained, too
+            self._cordoned, self._facts = view.cordoned, view.broker_facts
             concerned.update(keys)
         return frozenset(concerned)
 

@@ -22,8 +22,9 @@ import msgspec
 from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import ConfigurationError
 from regent.model.partition import TopicPartition
-from regent.model.topic_config import BrokerFacts, narrowed_versions
+from regent.model.topic_config import BrokerFacts
 from regent.network.api_versions import ask_versions
+from regent.network.broker_settings import SettingsQuestion, broker_facts
 from regent.network.channel_metrics import ChannelMetrics
 from regent.network.connection import BrokerConnection, SendingStoppedError
 from regent.network.connection_problem import (
@@ -42,13 +43,7 @@ from regent.protocol.api_versions import (
     choose_version,
     understands,
 )
-from regent.protocol.broker_versions import possible_versions
-from regent.protocol.connection_setup import (
-    AuthenticationError,
-    BrokerSettings,
-    broker_settings_request,
-    decode_broker_settings_response,
-)
+from regent.protocol.connection_setup import AuthenticationError, BrokerSettings
 from regent.protocol.control_codec import (
     Body,
     api_key_of,
@@ -75,8 +70,8 @@ CHECK_INTERVAL: Final = 10.0
 that are idle for ten minutes, firewalls forget them sooner."""
 
 REFUSED_INTERVAL: Final = 60.0
-"""Seconds after which a broker is asked again that refuses to tell its settings, or understands no
-version of what it is to be told: somebody may have given the right, or put that right."""
+"""Seconds after which a broker is asked again that understands no version of what it is to be told:
+somebody may have put that right."""
 
 _FAILURES: Final = (
     OSError,
@@ -165,6 +160,7 @@ class BrokerChannel:
         self._is_asking = False
         self._closed = False
         self._loop = asyncio.get_running_loop()
+        self._question = SettingsQuestion(broker.broker_id, now=self._loop.time)
         self._task = self._loop.create_task(self._run(), name=f"channel-{broker.broker_id}")
 
     @property
@@ -184,19 +180,8 @@ class BrokerChannel:
         """
         if self.reported is None:
             return None
-        version = self.reported.protocol_version or protocol_version
-        versions, settings = possible_versions(self._supported), self.reported.topics
-        if settings is not None:
-            versions = narrowed_versions(versions, settings)
-        return BrokerFacts(
-            broker_id=self.broker.broker_id,
-            versions=versions,
-            protocol_version=None if version is None else version[:2],
-            settings=None
-            if settings is None
-            else {key: value for key, value in settings.items() if value is not None},
-            has_answered=True,
-            api_versions=self._supported,
+        return broker_facts(
+            self.broker.broker_id, self.reported, self._supported, protocol_version=protocol_version
         )
 
     @property
@@ -265,13 +250,12 @@ class BrokerChannel:
             self._something_waits.clear()
             if self._stands_by:
                 await self._stand_by()
-            elif self.reported is not None and self.reported.topics is None:
-                await first_of(self._something_waits.wait(), asyncio.sleep(REFUSED_INTERVAL))
-                if not self.pending:
-                    self._disconnect()
-                    await self._until_it_works(self._connect)
             else:
-                await self._something_waits.wait()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout_at(self._question.due_at):
+                        await self._something_waits.wait()
+                if not self.pending:
+                    await self._until_it_works(self._keep_settings)
 
     async def _stand_by(self) -> None:
         """Stay connected until something waits, the connection is lost, or the broker was asked."""
@@ -290,8 +274,25 @@ class BrokerChannel:
         try:
             async with asyncio.timeout(self._settings.connect_timeout):
                 self._supported = await ask_versions(connection)
+            await self._keep_settings()
         finally:
             self._is_asking = False
+
+    async def _keep_settings(self) -> None:
+        """Ask the broker for its settings again if it is time to. What it does not tell any more
+        is as it was; one that has never told them may have another listener for controllers."""
+        if not self._question.is_due():
+            return
+        if self.reported is not None and self.reported.topics is None:
+            self._disconnect()
+        connection = await self._connect()
+        if not self._question.is_due():
+            return  # the connection is a new one
+        async with asyncio.timeout(self._settings.response_timeout):
+            reported = await self._question.ask(connection)
+        if isinstance(reported, BrokerSettings) and reported != self.reported:
+            self.reported = reported
+            self._settle()
 
     async def _exchange(self, request: ControlRequest) -> None:
         """Send a request until it is answered."""
@@ -462,8 +463,7 @@ class BrokerChannel:
         )
         async with asyncio.timeout(self._settings.response_timeout):
             supported = await ask_versions(connection)
-            body = await connection.set_up(broker_settings_request(self.broker.broker_id))
-        reported = decode_broker_settings_response(body)
+            reported = await self._question.ask(connection)
         if isinstance(reported, str):
             # Nor whether it is the one that is meant: see broker_identity.
             is_news = self.reported is None or self.reported.topics is not None

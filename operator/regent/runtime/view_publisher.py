@@ -193,6 +193,7 @@ class ViewPublisher:
             or self.view.cordoned != before.cordoned
             or self.view.unreached != before.unreached
             or self.view.silent != before.silent
+            or self.view.broker_facts != before.broker_facts
         )
         self._wake.set()
         if self.view.active_regent != before.active_regent and not self._is_being_read():

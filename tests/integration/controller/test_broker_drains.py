@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from regent.model.topic_config import MIN_INSYNC_REPLICAS
 from sandbox import KafkaCluster, ZooKeeper
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
@@ -71,6 +72,18 @@ def wait_drained(drains: Resources, name: str) -> dict[str, Any]:
     drains.kubectl("wait", "--for=condition=Drained", f"--timeout={TIMEOUT_S}s", f"drain/{name}")
     status: dict[str, Any] = drains.get(name)["status"]
     return status
+
+
+def configure_all_brokers(cluster: Cluster, *change: str) -> None:
+    """Change the configuration that all brokers have while they run."""
+    cluster.tools.run(
+        "kafka-configs",
+        f"--bootstrap-server={cluster.tools.bootstrap_servers}",
+        "--alter",
+        "--entity-type=brokers",
+        "--entity-default",
+        *change,
+    )
 
 
 def assignments(cluster: Cluster, *topics: str) -> dict[tuple[str, int], list[int]]:
@@ -190,6 +203,20 @@ def test_leaders_leave_for_a_maintenance_and_what_would_fail_is_named(
     assert cluster.znodes.assignment("led") == {p: [2, 1, 4] for p in range(6)}
     for p in range(6):
         cluster.wait_for_leader("led", 2, p)
+    drains.delete("two")
+
+
+def test_brokers_that_need_more_replicas_in_sync_by_now_are_not_drained_any_more(
+    cluster: Cluster, drains: Resources, process: RegentProcess
+) -> None:
+    """``min.insync.replicas`` of the brokers is changed while they run."""
+    create_topic(cluster, "pair", {0: [1, 2]})
+    drains.apply(drain_of("two", 2, mode="Leadership"))
+    wait_drained(drains, "two")
+    configure_all_brokers(cluster, "--add-config", f"{MIN_INSYNC_REPLICAS}=2")
+    drains.wait_for_condition("two", "Drained", "False", "BelowMinInsyncReplicas")
+    configure_all_brokers(cluster, "--delete-config", MIN_INSYNC_REPLICAS)
+    wait_drained(drains, "two")
     drains.delete("two")
 
 

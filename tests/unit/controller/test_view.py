@@ -8,6 +8,7 @@ import pytest
 
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
 
 
 def partition(
@@ -72,6 +73,7 @@ BROKERS = {1: Broker(1, 10, ()), 2: Broker(2, 20, ())}
         {"cordoned": (77,)},
         {"unreached": (2,)},
         {"silent": (2,)},
+        {"broker_facts": (BrokerFacts(broker_id=1, settings={"min.insync.replicas": "2"}),)},
     ],
     ids=[
         "gone",
@@ -81,6 +83,7 @@ BROKERS = {1: Broker(1, 10, ()), 2: Broker(2, 20, ())}
         "cordoned, not alive",
         "unreached",
         "silent",
+        "set up otherwise",
     ],
 )
 def test_what_resources_wait_for_of_the_brokers(changes: dict[str, Any]) -> None:

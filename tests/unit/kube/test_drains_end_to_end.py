@@ -22,6 +22,7 @@ from regent.kube.kind_wiring import KindSurroundings, serve_broker_drains
 from regent.kube.object_cache import ObjectKey
 from regent.kube.partition_reassignments import ReassignmentIndex
 from regent.kube.served_kind import ServedKind
+from regent.model.topic_config import MIN_INSYNC_REPLICAS
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
@@ -244,6 +245,18 @@ async def test_leaders_leave_and_come_back_while_replicas_stay() -> None:
             serving.change(desiredState="Undone")
             await drain.wait_for("Undone")
         assert await replicas_of(cluster, "orders") == origin
+
+
+async def test_brokers_that_need_more_replicas_in_sync_are_not_drained_any_more() -> None:
+    """Their ``min.insync.replicas`` may be changed while they run."""
+    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("orders", [(2, 1)])
+        drain = drain_of(1, mode="Leadership")
+        async with drain.served(controller):
+            for needed, phase in (("1", "Drained"), ("2", "Refused"), ("1", "Drained")):
+                broker = controller.view.brokers[2]
+                controller.connections.report_settings(broker, {MIN_INSYNC_REPLICAS: needed})
+                await drain.wait_for(phase)
 
 
 async def test_too_few_brokers_are_named_until_there_are_enough() -> None:

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.topic_config import SETTINGS_SINCE, BrokerFacts
-from regent.network import broker_channel
+from regent.model.topic_config import MIN_INSYNC_REPLICAS, SETTINGS_SINCE, BrokerFacts
+from regent.network import broker_settings
 from regent.network.settings import ChannelSettings
 from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
@@ -146,7 +146,7 @@ class TestProtocolVersion:
     async def test_a_broker_that_refuses_is_asked_again_as_the_right_may_have_been_given(
         self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
     ) -> None:
-        monkeypatch.setattr(broker_channel, "REFUSED_INTERVAL", 0.001)
+        monkeypatch.setattr(broker_settings, "SETTINGS_INTERVAL", 0.001)
         announced: asyncio.Queue[BrokerFacts] = asyncio.Queue()
         async with (
             StubBroker(1, protocol_version="3.9-IV0") as stub,
@@ -167,6 +167,41 @@ class TestProtocolVersion:
             assert facts.settings is not None
             assert facts.protocol_version == (3, 9)
         assert caplog.messages.count("broker does not report its protocol version") == 1
+
+    async def test_settings_that_change_while_a_broker_runs_are_announced(
+        self, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """Through the same connection. What it refuses to tell later on is as it was."""
+        monkeypatch.setattr(broker_settings, "SETTINGS_INTERVAL", 0.001)
+        announced: asyncio.Queue[BrokerFacts] = asyncio.Queue()
+        asked: list[int] = []
+        async with (
+            StubBroker(1, protocol_version="3.9-IV0") as stub,
+            channels(on_broker_facts=lambda _, facts: announced.put_nowait(facts)) as (manager, _),
+        ):
+            answer = stub._answer_setup
+
+            def observed(api_key: int, version: int, frame: bytes) -> bytes:
+                asked.append(api_key)
+                return answer(api_key, version, frame)
+
+            monkeypatch.setattr(stub, "_answer_setup", observed)
+            manager.update(opened=(stub.registration,))
+            assert (await asyncio.wait_for(announced.get(), 60)).settings is not None
+            assert stub.configs is not None
+            stub.configs = {**stub.configs, MIN_INSYNC_REPLICAS: "2"}
+            facts = await asyncio.wait_for(announced.get(), 60)
+            assert facts.settings is not None
+            assert facts.settings[MIN_INSYNC_REPLICAS] == "2"
+            stub.configs, before = None, len(asked)
+            await wait_until_async(
+                lambda: len(asked) > before + 2, describe="more questions", timeout_s=60
+            )
+            assert manager.facts([stub.registration]) == [facts]
+            assert manager.protocol_version()[:2] == (3, 9)
+            assert announced.empty()
+            assert stub.connections == 1
+        assert "broker does not report its protocol version" not in caplog.messages
 
     async def test_a_bounce_that_changes_nothing_is_not_announced(self) -> None:
         """While the only broker is away its version is a guess; nobody is told of that."""

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from regent.model.topic_config import BrokerFacts
-from regent.network import broker_channel
+from regent.network import broker_channel, broker_settings
 from regent.network.controller_channel_manager import ControllerChannelManager
 from sandbox import wait_until_async
 from tests.support.stub_broker import StubBroker, stub_brokers
@@ -161,6 +161,26 @@ async def test_a_broker_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -
         take_over(manager, stub)
         manager.send(batch(stub))
         await responses.wait_for(3)
+
+
+async def test_settings_that_change_meanwhile_are_known_at_a_take_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(broker_channel, "CHECK_INTERVAL", 0.001)
+    monkeypatch.setattr(broker_settings, "SETTINGS_INTERVAL", 0.001)
+    async with stub_brokers(1) as (stub,), standby() as (manager, _):
+        manager.stand_by([stub.registration])
+        await connected(manager, 1)
+        assert manager.expected_protocol() != (2, 8)
+        assert stub.configs is not None
+        stub.configs = {**stub.configs, "inter.broker.protocol.version": "2.8"}
+        await wait_until_async(
+            lambda: manager.expected_protocol() == (2, 8),
+            describe="the new version",
+            timeout_s=60,
+            interval_s=0.001,
+        )
+        assert stub.connections == 1
 
 
 async def test_a_connection_that_has_ended_without_a_word_is_replaced(
