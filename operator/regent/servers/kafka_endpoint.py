@@ -124,12 +124,14 @@ class KafkaEndpoint:
         )
         passed_on = upstream_settings(settings)
         handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
+        dispatcher = EndpointDispatcher(
+            requests, trust, authorizer, MutationQuotas(zookeeper), handlers
+        )
         server = KafkaServer(
             self._server_settings,
             apis=served_apis(handlers),
-            dispatcher=EndpointDispatcher(
-                requests, trust, authorizer, MutationQuotas(zookeeper), handlers
-            ),
+            dispatcher=dispatcher,
+            admit=dispatcher.admit,
             pass_through=None
             if passed_on is None
             else PassThrough(
