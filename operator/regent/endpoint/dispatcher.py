@@ -32,9 +32,10 @@ from regent.endpoint.broker_trust import BrokerTrust
 from regent.endpoint.handling import AdminHandler, Handler, MutationHandler
 from regent.endpoint.quotas import MutationQuotas, QuotasUnavailableError
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED, NOT_CONTROLLER
+from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import Api
 from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, PassOn, Peer, Throttled
+from regent.protocol.serving import READ, Admission, Close, PassOn, Peer, Throttled
 from regent.runtime.ports import ControllerRequests
 
 logger = logging.getLogger(__name__)
@@ -77,7 +78,8 @@ def served_apis(handlers: Iterable[AnyHandler] = HANDLERS) -> tuple[Api, ...]:
 
 
 class EndpointDispatcher:
-    """Implements :class:`~regent.protocol.serving.Dispatcher`.
+    """Implements :class:`~regent.protocol.serving.Dispatcher`; :meth:`admit` is its
+    :class:`~regent.protocol.serving.Admit`.
 
     Args:
         controller: Whom to ask.
@@ -101,6 +103,24 @@ class EndpointDispatcher:
         self._quotas = quotas
         self._handlers = {handler.api.key: handler for handler in handlers}
 
+    async def admit(self, header: RequestHeader, peer: Peer, /) -> Admission:
+        """What only brokers may ask is not read for anybody else. In an unknown version it is left
+        to the reader, who refuses that."""
+        handler = self._handlers.get(header.api_key)
+        if (
+            not isinstance(handler, Handler)
+            or not handler.is_for_brokers
+            or header.api_version not in handler.api.requests
+        ):
+            return READ
+        try:
+            error = await self._error_of_stranger(peer)
+        except AclsUnavailableError as unavailable:
+            return Admission(answer=_not_answered(unavailable))
+        if error is None:
+            return Admission(is_broker=True)
+        return Admission(answer=handler.refusal(Request(header, None), error))
+
     async def __call__(self, request: Request, peer: Peer, /) -> Any | Close | PassOn | Throttled:
         handler = self._handlers[request.header.api_key]
         try:
@@ -109,17 +129,24 @@ class EndpointDispatcher:
             if isinstance(handler, AdminHandler):
                 access = PeerAccess(self._authorizer, peer)
                 return await handler.answer(request, self._controller, access)
-            is_broker = await self._trust.is_broker(peer) if handler.is_for_brokers else True
-            if not is_broker:
-                # A broker that is referred elsewhere looks there; one that is refused for want
-                # of a right asks here for ever.
-                is_judged = is_broker is not None and self._controller.view.is_active
-                error = CLUSTER_AUTHORIZATION_FAILED if is_judged else NOT_CONTROLLER
+            error = await self._error_of_stranger(peer) if handler.is_for_brokers else None
+            if error is not None:
                 return handler.refusal(request, error)
-        except (AclsUnavailableError, QuotasUnavailableError) as error:
-            logger.warning("Request not answered", extra={"reason": str(error)})
-            return Close.CLOSE
+        except (AclsUnavailableError, QuotasUnavailableError) as unavailable:
+            return _not_answered(unavailable)
         return await handler.answer(request, self._controller)
+
+    async def _error_of_stranger(self, peer: Peer) -> int | None:
+        """The error for a peer that is not believed to be a broker; None: it is.
+
+        A broker that is referred elsewhere looks there; one that is refused for want of a right
+        asks here for ever.
+        """
+        is_broker = peer.is_broker or await self._trust.is_broker(peer)
+        if is_broker:
+            return None
+        is_judged = is_broker is not None and self._controller.view.is_active
+        return CLUSTER_AUTHORIZATION_FAILED if is_judged else NOT_CONTROLLER
 
     async def _mutate(
         self, handler: MutationHandler, request: Request, peer: Peer
@@ -135,6 +162,11 @@ class EndpointDispatcher:
         entity = await handler.answer(request, self._controller, access, quota)
         seconds = quota.throttle_s
         return entity if seconds == 0 else _throttled(entity, seconds)
+
+
+def _not_answered(why: Exception) -> Close:
+    logger.warning("Request not answered", extra={"reason": str(why)})
+    return Close.CLOSE
 
 
 def _throttled(entity: Any, seconds: float) -> Throttled:

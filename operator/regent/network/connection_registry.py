@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
-from typing import Protocol
+from typing import Final, Protocol
 
 from regent.network.server_settings import ServerLimits
 from regent.network.server_statistics import CloseReason, ServerStatistics
 from regent.network.token_bucket import TokenBuckets
+
+TIME_SHARE: Final = 0.25
+"""Of the processor's time, how much of it is spent at most on reading and answering the requests of
+one address. Those of brokers are not counted."""
 
 
 class Limited(Protocol):
@@ -15,6 +20,8 @@ class Limited(Protocol):
 
     Attributes:
         group: Stands for its address, see :func:`~regent.network.token_bucket.address_group`.
+        is_broker: Whether its last request was that of a broker: these have a rate of their own,
+            so that what others at their address ask is not theirs to pay.
         is_busy: Whether a request of it is in progress.
         is_authenticated: Whether TLS and SASL are done.
         last_active: When its last request came, by the loop's clock.
@@ -22,6 +29,7 @@ class Limited(Protocol):
     """
 
     group: str
+    is_broker: bool
     is_busy: bool
     is_authenticated: bool
     last_active: float
@@ -45,7 +53,9 @@ class ConnectionRegistry:
         self._statistics = statistics
         self._by_group: dict[str, set[Limited]] = {}
         self._rate = TokenBuckets(limits.connection_rate)
-        self.request_rate = TokenBuckets(limits.request_rate)
+        self._request_rate = TokenBuckets(limits.request_rate)
+        self._broker_request_rate = TokenBuckets(limits.request_rate)
+        self._turns: dict[tuple[str, bool], asyncio.Lock] = {}
 
     def __iter__(self) -> Iterator[Limited]:
         return iter([each for group in self._by_group.values() for each in group])
@@ -72,7 +82,31 @@ class ConnectionRegistry:
         group.remove(connection)
         if not group:
             del self._by_group[connection.group]
+            for is_broker in (True, False):
+                self._turns.pop((connection.group, is_broker), None)
         self._statistics.connections -= 1
+
+    async def wait_turn(self, connection: Limited, tokens: int) -> None:
+        """Wait until the rate of the connection's address allows its next request.
+
+        Those of an address wait in a queue. So what the first of them turns out to cost counts for
+        the others, however many wait.
+        """
+        payer = (connection.group, connection.is_broker)
+        rate = self._broker_request_rate if connection.is_broker else self._request_rate
+        async with self._turns.setdefault(payer, asyncio.Lock()):
+            now = asyncio.get_running_loop().time()
+            delay_s = rate.take(connection.group, tokens, now=now)
+            if delay_s > 0:
+                self._statistics.throttled += 1
+                await asyncio.sleep(delay_s)
+
+    def spent(self, connection: Limited, seconds: float) -> None:
+        """A request has taken so much time of the processor: the next ones wait the longer."""
+        if not connection.is_broker:
+            tokens = seconds * self._limits.request_rate / TIME_SHARE
+            now = asyncio.get_running_loop().time()
+            self._request_rate.take(connection.group, tokens, now=now)
 
     def buffer(self, connection: Limited, size: int) -> None:
         """Note what a connection holds. May close the one that holds most."""

@@ -39,7 +39,7 @@ from regent.protocol.passed_on import PASSED_ON
 from regent.protocol.sasl import MECHANISMS
 from regent.protocol.served_apis import CONNECTION_APIS, Api, table_of
 from regent.protocol.server_codec import Request, ServerCodec
-from regent.protocol.serving import Credentials, Dispatcher
+from regent.protocol.serving import Admit, Credentials, Dispatcher, admit_everybody
 
 logger = logging.getLogger(__name__)
 
@@ -59,6 +59,7 @@ class KafkaServer:
         settings: Where to listen, how connections are protected, and what peers may take.
         apis: What the dispatcher answers.
         dispatcher: Answers requests.
+        admit: Judges who asks before a request is read.
         credentials: What clients have to prove by SASL.
         features: The cluster's features as they are now, for ApiVersions.
         pass_through: Passes on what any broker can answer; None: only what the dispatcher answers
@@ -81,6 +82,7 @@ class KafkaServer:
         *,
         apis: Iterable[Api],
         dispatcher: Dispatcher,
+        admit: Admit = admit_everybody,
         credentials: Credentials | None = None,
         features: Callable[[], Features] = lambda: NO_FEATURES,
         pass_through: PassThrough | None = None,
@@ -103,6 +105,7 @@ class KafkaServer:
         self.tls: Tls | None = None if settings.tls is None else server_tls(settings.tls)
         self.credentials = credentials
         self.dispatcher = dispatcher
+        self.admit = admit
         self.pass_through = pass_through
         self.passed_on = {} if pass_through is None else _names(PASSED_ON, without=self.codec.apis)
         names = (api.name for api in self.codec.apis.values())

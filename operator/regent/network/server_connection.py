@@ -6,19 +6,19 @@ import asyncio
 import contextlib
 import secrets
 import ssl
+import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping
-from concurrent.futures import Executor
-from typing import Any, Final, Protocol, TypeVar, cast
+from collections.abc import AsyncIterator, Callable
+from typing import Any, Final, TypeVar, cast
+
+import msgspec
 
 from regent.model.errors import RegentError
 from regent.network.certificate_subject import subject_of
-from regent.network.connection_registry import ConnectionRegistry
-from regent.network.pass_through import NotPassedOnError, PassThrough
-from regent.network.refusal_log import RefusalLog
-from regent.network.server_settings import ServerSettings
-from regent.network.server_statistics import CloseLog, CloseReason, ServerStatistics
-from regent.network.tls import Tls
+from regent.network.pass_through import NotPassedOnError
+from regent.network.processor_time import metered
+from regent.network.server_parts import ServerParts
+from regent.network.server_statistics import CloseReason
 from regent.network.tls_remedies import remedy_for_client
 from regent.network.token_bucket import address_group, plain_address
 from regent.network.upstream import Upstream, UpstreamError
@@ -31,14 +31,11 @@ from regent.protocol.sasl_server_authenticator import SaslServerAuthenticator, r
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from regent.protocol.server_codec import (
     Request,
-    ServerCodec,
     UnsupportedRequestError,
 )
 from regent.protocol.serving import (
     ANONYMOUS,
     Close,
-    Credentials,
-    Dispatcher,
     PassOn,
     Peer,
     Refusal,
@@ -60,33 +57,6 @@ _DETAIL_LENGTH: Final = 200
 
 _READ_AHEAD: Final = 64 * 1024
 """Bytes from which nothing more is read while there is a whole request to process."""
-
-
-class ServerParts(Protocol):
-    """What connections get from their server."""
-
-    settings: ServerSettings
-    codec: ServerCodec
-    tls: Tls | None
-    credentials: Credentials | None
-    registry: ConnectionRegistry
-    statistics: ServerStatistics
-    close_log: CloseLog
-    refusals: RefusalLog
-    slots: asyncio.Semaphore
-    decoder: Executor
-    dispatcher: Dispatcher
-    pass_through: PassThrough | None
-    passed_on: Mapping[int, str]
-
-    def api_versions(self, request: Request, /) -> Any:
-        """Answer to an ApiVersions request."""
-        ...
-
-    @property
-    def is_stopping(self) -> bool:
-        """Whether no further request is to be taken."""
-        ...
 
 
 class _ClosedError(RegentError):
@@ -130,6 +100,7 @@ class ServerConnection(asyncio.Protocol):
         self._processed_bytes = 0
         self._muted_until = 0.0
         self.group = ""
+        self.is_broker = False
         self.is_busy = False
         self.is_authenticated = False
         self.last_active = self._loop.time()
@@ -309,7 +280,7 @@ class ServerConnection(asyncio.Protocol):
         while authenticator.username is None:
             frame = await self._next_frame()
             try:
-                step = await authenticator.step(frame)
+                step = await metered(authenticator.step(frame), self._spent)
             except UnsupportedRequestError as error:
                 await self._write(self._answer_unsupported(error))
                 continue
@@ -352,12 +323,8 @@ class ServerConnection(asyncio.Protocol):
                     await self._until(lambda: bool(self._frames))
         frame = self._frames.popleft()
         self._processed_bytes = len(frame) + 4
-        now = self.last_active = self._loop.time()
-        tokens = 1 + len(frame) // _TOKEN_BYTES
-        delay = self._server.registry.request_rate.take(self.group, tokens, now=now)
-        if delay > 0:
-            self._server.statistics.throttled += 1
-            await asyncio.sleep(delay)
+        self.last_active = self._loop.time()
+        await self._server.registry.wait_turn(self, 1 + len(frame) // _TOKEN_BYTES)
         if self._muted_until > self._loop.time():
             await asyncio.sleep(self._muted_until - self._loop.time())
         return frame
@@ -370,13 +337,13 @@ class ServerConnection(asyncio.Protocol):
             self._server.statistics.requests[name] += 1
             await self._relay(header, frame)
             return
-        answer = await self._answer(frame, peer)
+        answer = await metered(self._answer(header, frame, peer), self._spent)
         if isinstance(answer, bytes):
             await self._write(answer)
         elif answer.request is None and answer.merged is None:
             await self._relay(header, frame)
         else:
-            await self._write(await self._merge(frame, answer))
+            await self._write(await metered(self._merge(frame, answer), self._spent))
 
     async def _relay(self, header: RequestHeader, frame: bytes) -> None:
         """Pass a request on, and the answer back."""
@@ -401,7 +368,7 @@ class ServerConnection(asyncio.Protocol):
         merged = answer if step.merged is None else step.merged(answer)
         return await self._convert(raw, codec.encode, header, merged)
 
-    async def _answer(self, frame: bytes, peer: Peer) -> bytes | PassOn:
+    async def _answer(self, header: RequestHeader, frame: bytes, peer: Peer) -> bytes | PassOn:
         statistics = self._server.statistics
         async with (
             self._within(self._limits.request_s, CloseReason.REQUEST_TIME),
@@ -409,8 +376,11 @@ class ServerConnection(asyncio.Protocol):
         ):
             statistics.requests_in_progress += 1
             try:
-                request = await self._decode(frame)
-                entity = await self._entity(request, peer)
+                entity = await self._unread_answer(header, peer)
+                if entity is None:
+                    request = await self._decode(frame)
+                    header = request.header
+                    entity = await self._entity(request, peer)
             except UnsupportedRequestError as error:
                 return self._answer_unsupported(error)
             finally:
@@ -422,7 +392,18 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(entity, Throttled):
             self._muted_until = self._loop.time() + entity.seconds
             entity = entity.entity
-        return await self._convert(frame, self._server.codec.encode, request.header, entity)
+        return await self._convert(frame, self._server.codec.encode, header, entity)
+
+    async def _unread_answer(self, header: RequestHeader, peer: Peer) -> Any | Close | None:
+        """The answer to who may not ask this; None: the request is to be read."""
+        admission = await self._server.admit(header, peer)
+        self.is_broker = admission.is_broker
+        if admission.answer is not None:
+            self._server.statistics.requests[self._server.codec.apis[header.api_key].name] += 1
+        return admission.answer
+
+    def _spent(self, seconds: float) -> None:
+        self._server.registry.spent(self, seconds)
 
     async def _decode(self, frame: bytes) -> Request:
         return await self._convert(frame, self._server.codec.decode, frame)
@@ -432,7 +413,11 @@ class ServerConnection(asyncio.Protocol):
         error for each thing that the request names."""
         if len(frame) < _CONVERTED_IN_THREAD:
             return convert(*values)
-        return await self._loop.run_in_executor(self._server.decoder, convert, *values)
+        spent_s, result = await self._loop.run_in_executor(
+            self._server.decoder, _timed, convert, values
+        )
+        self._spent(spent_s)
+        return result
 
     async def _entity(self, request: Request, peer: Peer) -> Any | Close | PassOn | Throttled:
         api_key = request.header.api_key
@@ -441,6 +426,8 @@ class ServerConnection(asyncio.Protocol):
             return self._server.api_versions(request)
         if api_key in (SASL_HANDSHAKE.key, SASL_AUTHENTICATE.key):
             return refuse_sasl(request)
+        if self.is_broker:
+            peer = msgspec.structs.replace(peer, is_broker=True)
         return await self._server.dispatcher(request, peer)
 
     def _answer_unsupported(self, error: UnsupportedRequestError) -> bytes:
@@ -476,3 +463,10 @@ class ServerConnection(asyncio.Protocol):
             if timeout.expired():
                 raise _ClosedError(reason) from None
             raise
+
+
+def _timed(convert: Callable[..., T], values: tuple[Any, ...]) -> tuple[float, T]:
+    """For how many seconds a conversion has taken the processor, and its result."""
+    began = time.thread_time()
+    result = convert(*values)
+    return time.thread_time() - began, result

@@ -52,7 +52,7 @@ class TokenBuckets:
         self._put(group, tokens - 1, now)
         return True
 
-    def take(self, group: str, count: int = 1, *, now: float) -> float:
+    def take(self, group: str, count: float = 1, *, now: float) -> float:
         """Take tokens, on credit if there are too few; the seconds to wait until they are paid."""
         tokens = self._tokens(group, now) - count
         self._put(group, tokens, now)

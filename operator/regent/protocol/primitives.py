@@ -217,7 +217,8 @@ class Reader:
 
     Args:
         max_elements: How many elements all arrays may have together, as far as they are read by
-            :meth:`nullable_array_length`; None: as many as there are bytes for.
+            :meth:`nullable_array_length`, and tagged fields with them; None: as many as there are
+            bytes for.
     """
 
     __slots__ = ("_data", "_elements_left", "_flexible", "_offset")
@@ -266,10 +267,13 @@ class Reader:
         length, self._offset = read_nullable_array_length(
             self._data, self._offset, flexible=self._flexible
         )
-        self._elements_left -= length or 0
-        if self._elements_left < 0:
-            raise DecodeError(f"an array of {length} elements: there are too many in all")
+        self._count(length or 0)
         return length
+
+    def _count(self, elements: int) -> None:
+        self._elements_left -= elements
+        if self._elements_left < 0:
+            raise DecodeError(f"an array of {elements} elements: there are too many in all")
 
     def array_length(self) -> int:
         """Number of elements; null counts as empty."""
@@ -308,6 +312,7 @@ class Reader:
         if not self._flexible:
             return []
         count, self._offset = read_uvarint(self._data, self._offset)
+        self._count(count)
         fields = []
         for _ in range(count):
             tag, self._offset = read_uvarint(self._data, self._offset)

@@ -11,6 +11,7 @@ import msgspec
 from regent.model.cluster import Broker
 from regent.model.errors import RegentError
 from regent.model.scram_credential import ScramCredential
+from regent.protocol.framing import RequestHeader
 from regent.protocol.server_codec import Request
 
 ANONYMOUS: Final = "User:ANONYMOUS"
@@ -32,6 +33,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
             :data:`ANONYMOUS`.
         listener: Name of the listener to which it has connected.
         security_protocol: PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL.
+        is_broker: Whether it was judged to be a broker, for the request that is answered.
     """
 
     address: str
@@ -39,6 +41,7 @@ class Peer(msgspec.Struct, frozen=True, kw_only=True):
     principal: str
     listener: str
     security_protocol: str
+    is_broker: bool = False
 
 
 class Refusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +107,22 @@ class Throttled(NamedTuple):
     seconds: float
 
 
+class Admission(NamedTuple):
+    """What is made of a request by its header and its peer, before it is read.
+
+    Attributes:
+        is_broker: Whether only brokers may ask this, and the peer is believed to be one.
+        answer: Instead of reading the request: the response's entity, or that the connection is to
+            be closed; None: it is read.
+    """
+
+    is_broker: bool = False
+    answer: Any | Close | None = None
+
+
+READ: Final = Admission()
+
+
 class UpstreamBroker(NamedTuple):
     """A broker to which requests can be passed on.
 
@@ -117,6 +136,17 @@ class UpstreamBroker(NamedTuple):
     broker: Broker
     versions: Mapping[int, tuple[int, int]]
     is_stopping: bool = False
+
+
+class Admit(Protocol):
+    """Judges who asks before a request is read: to read a large one takes seconds."""
+
+    async def __call__(self, header: RequestHeader, peer: Peer, /) -> Admission: ...
+
+
+async def admit_everybody(_: RequestHeader, __: Peer) -> Admission:
+    """For a server that has nobody judged."""
+    return READ
 
 
 class Dispatcher(Protocol):

@@ -17,6 +17,7 @@ from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
 from regent.endpoint.dispatcher import HANDLERS, NODE_HANDLERS, EndpointDispatcher, served_apis
 from regent.endpoint.quotas import MutationQuotas
 from regent.endpoint.upstream_brokers import UpstreamBrokers
+from regent.endpoint.zookeeper_reads import FewReadsAtOnce
 from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
@@ -104,14 +105,14 @@ class KafkaEndpoint:
             ConfigurationError: A file of TLS or of users cannot be used.
         """
         settings = self._settings
-        refusals = RefusalLog()
+        refusals, reads = RefusalLog(), FewReadsAtOnce(zookeeper)
         authorizer = Authorizer(
             kind=AuthorizerKind(settings.endpoint_authorizer),
             rules=AclRules(
                 frozenset(settings.endpoint_super_users),
                 settings.endpoint_allow_everyone_if_no_acl_found,
             ),
-            cache=AclCache(zookeeper),
+            cache=AclCache(reads),
             view=lambda: requests.view,
             refuse=refusals.add,
         )
@@ -124,12 +125,14 @@ class KafkaEndpoint:
         )
         passed_on = upstream_settings(settings)
         handlers = HANDLERS if passed_on is None else (*HANDLERS, *NODE_HANDLERS)
+        dispatcher = EndpointDispatcher(
+            requests, trust, authorizer, MutationQuotas(reads), handlers
+        )
         server = KafkaServer(
             self._server_settings,
             apis=served_apis(handlers),
-            dispatcher=EndpointDispatcher(
-                requests, trust, authorizer, MutationQuotas(zookeeper), handlers
-            ),
+            dispatcher=dispatcher,
+            admit=dispatcher.admit,
             pass_through=None
             if passed_on is None
             else PassThrough(
@@ -138,7 +141,7 @@ class KafkaEndpoint:
                 depends_on_address=partial(_depends_on_address, authorizer),
             ),
             credentials=ServerCredentials(
-                zookeeper.get_data, users_file=settings.endpoint_sasl_plain_users_file
+                reads.get_data, users_file=settings.endpoint_sasl_plain_users_file
             ),
             listening=self._socket,
             further_listening=self._further,

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from kio.schema.errors import ErrorCode
 
@@ -43,7 +45,7 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import Request, ServerCodec
-from regent.protocol.serving import ANONYMOUS, PassOn, Peer
+from regent.protocol.serving import ANONYMOUS, READ, Admission, PassOn, Peer
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.topic_waits import TopicWaits
 from regent.simulation.zookeeper import InMemoryZooKeeper
@@ -74,6 +76,48 @@ def dispatcher(view: ClusterView = VIEW, *, trusts: str = "everybody") -> Endpoi
     )
     requests = QueuedRequests(lambda event: None, lambda: view, TopicWaits(lambda: view))
     return EndpointDispatcher(requests, trust, authorizer, MutationQuotas(zookeeper), ALL)
+
+
+BROKERS_ASK = (
+    ALLOCATE_PRODUCER_IDS,
+    ALTER_PARTITION,
+    CONTROLLED_SHUTDOWN,
+    LEADER_AND_ISR,
+    STOP_REPLICA,
+    UPDATE_METADATA,
+)
+
+
+@pytest.mark.parametrize(
+    ("api", "version"), [(api, version) for api in BROKERS_ASK for version in api.requests]
+)
+async def test_what_brokers_ask_is_refused_to_others_unread(api: Api, version: int) -> None:
+    header = RequestHeader(api.key, version, 1, None)
+    refused = await dispatcher(trusts="nobody").admit(header, PEER)
+    assert not refused.is_broker
+    answered: Any = refused.answer
+    assert CODEC.encode(header, answered)
+    assert answered.error_code is ErrorCode.cluster_authorization_failed
+    assert await dispatcher().admit(header, PEER) == Admission(is_broker=True)
+
+
+@pytest.mark.parametrize(
+    ("key", "version"), [(LIST_GROUPS.key, 0), (ALTER_PARTITION.key, 99), (12_345, 0)]
+)
+async def test_everything_else_is_read(key: int, version: int) -> None:
+    header = RequestHeader(key, version, 1, None)
+    assert await dispatcher(trusts="nobody").admit(header, PEER) == READ
+
+
+async def test_who_was_judged_to_be_a_broker_is_not_judged_again() -> None:
+    asked = request(CONTROLLED_SHUTDOWN, 0, {"brokerId": 1})
+    judged = msgspec.structs.replace(PEER, is_broker=True)
+    refused: Any = await dispatcher(trusts="nobody")(asked, PEER)
+    assert refused.error_code is ErrorCode.cluster_authorization_failed
+    waiting = asyncio.ensure_future(dispatcher(trusts="nobody")(asked, judged))
+    await asyncio.sleep(0)
+    assert not waiting.done()  # the controller was asked, which answers nothing here
+    waiting.cancel()
 
 
 def request(api: Api, version: int, fields: dict[str, Any]) -> Request:

@@ -2,15 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import struct
+import time
+from typing import Any
 
 import pytest
 
+from regent.network import connection_registry
 from regent.network.server_statistics import CloseReason
+from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
+from regent.protocol.server_codec import Request
+from regent.protocol.serving import Admission, Peer
 from tests.support.kafka_client import connected
 from tests.support.served_requests import make
-from tests.unit.network.kafka_servers import Controller, at, closed_for, limited, serving, until
+from tests.unit.network.kafka_servers import (
+    NONE_LEFT,
+    Controller,
+    at,
+    closed_for,
+    limited,
+    serving,
+    until,
+)
 
 
 @pytest.fixture
@@ -175,3 +190,95 @@ async def test_requests_over_the_number_in_progress_wait(controller: Controller)
         await one.answer(CONTROLLED_SHUTDOWN, 1, first)
         await other.answer(CONTROLLED_SHUTDOWN, 1, second)
     assert controller.most_in_progress == 1
+
+
+class Laborious(Controller):
+    """Takes some milliseconds of the processor for each request."""
+
+    async def __call__(self, request: Request, peer: Peer) -> Any:
+        ends = time.thread_time() + 0.01
+        while time.thread_time() < ends:
+            pass
+        return await super().__call__(request, peer)
+
+
+async def believed(_: RequestHeader, __: Peer) -> Admission:
+    return Admission(is_broker=True)
+
+
+async def test_the_next_requests_of_an_address_wait_for_what_one_has_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first ones pass; each costs what 300 others do. However many wait, one comes after the
+    other."""
+    monkeypatch.setattr(connection_registry, "TIME_SHARE", 1 / 300)
+    controller = Laborious()
+    async with (
+        serving(controller, limited(request_rate=100.0)) as server,
+        contextlib.AsyncExitStack() as clients,
+    ):
+        for broker_id in range(5):
+            client = await clients.enter_async_context(connected(server.port))
+            client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
+        await until(at(server, throttled=2))
+        assert len(controller.brokers) == 2
+
+
+async def test_what_brokers_requests_cost_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
+    controller = Laborious()
+    async with (
+        serving(controller, limited(request_rate=100.0), admit=believed) as server,
+        connected(server.port) as client,
+    ):
+        for broker_id in range(5):
+            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
+        assert server.statistics.throttled == 0
+
+
+async def test_brokers_do_not_wait_for_what_others_at_their_address_have_cost(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
+    believes = False
+
+    async def admit(_: RequestHeader, __: Peer) -> Admission:
+        return Admission(is_broker=believes)
+
+    controller = Laborious()
+    async with (
+        serving(controller, limited(request_rate=100.0), admit=admit) as server,
+        connected(server.port) as broker,
+        connected(server.port) as other,
+        connected(server.port) as third,
+    ):
+        believes = True
+        await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        believes = False
+        await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        third.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 3})
+        await until(at(server, throttled=1))
+        believes = True
+        await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        assert controller.brokers == [1, 2, 1]
+
+
+async def test_the_request_of_a_peer_that_may_not_ask_is_not_read(controller: Controller) -> None:
+    """To read a large one takes seconds. What is behind the header could not be read at all."""
+    refusal = make(CONTROLLED_SHUTDOWN.responses[3], {**NONE_LEFT, "errorCode": 31})
+    asked: list[tuple[int, int]] = []
+
+    async def admit(header: RequestHeader, _: Peer) -> Admission:
+        asked.append((header.api_key, header.api_version))
+        return Admission(answer=refusal)
+
+    async with (
+        serving(controller, admit=admit) as server,
+        connected(server.port) as client,
+    ):
+        client.send_frame(struct.pack(">hhi", CONTROLLED_SHUTDOWN.key, 3, 7) + b"\xff" * 100_000)
+        answer = await client.answer(CONTROLLED_SHUTDOWN, 3, 7)
+        assert answer == refusal
+        assert asked == [(CONTROLLED_SHUTDOWN.key, 3)]
+        assert controller.brokers == []
+        assert server.statistics.requests[CONTROLLED_SHUTDOWN.name] == 1

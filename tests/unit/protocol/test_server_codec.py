@@ -255,6 +255,15 @@ def test_the_arrays_of_a_request_count_together() -> None:
         CODEC.decode(head + struct.pack(">i", 2) + topic * 2 + struct.pack(">i", 1000))
 
 
+def test_tagged_fields_count_as_well() -> None:
+    """ApiVersions, version 3, which anybody may ask: each takes 70 times its two bytes."""
+    head = struct.pack(">hhih", API_VERSIONS.key, 3, CORRELATION_ID, -1) + b"\0" + b"\2a\2b"
+    tags = b"\x63\0"
+    assert CODEC.decode(head + uvarint(MAX_ELEMENTS) + tags * MAX_ELEMENTS)
+    with pytest.raises(DecodeError, match="too many"):
+        CODEC.decode(head + uvarint(MAX_ELEMENTS + 1) + tags * (MAX_ELEMENTS + 1))
+
+
 def test_an_isr_change_of_a_broker_may_name_more() -> None:
     isr = uvarint(MAX_ELEMENTS + 2) + b"\0\0\0\1" * (MAX_ELEMENTS + 1)
     partition = struct.pack(">ii", 0, 0) + isr + struct.pack(">i", 0) + b"\0"
