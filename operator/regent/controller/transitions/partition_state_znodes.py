@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Final, NamedTuple
 
 from regent.controller.effects import ReadData, Write
@@ -15,15 +14,12 @@ from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.decoding import INT32_MAX
 from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError, ZNode
 from regent.zk_data.permitted_reads import NO_AUTH
 from regent.zk_data.topics import partition_state_decoder, partition_state_encoder
 
 MANY: Final = 10_000
 """Partitions whose states are worked on while others are on their way."""
-
-_leader_epoch_of: Final = attrgetter("leader_epoch")
 
 
 class StatesRead(NamedTuple):
@@ -144,14 +140,11 @@ async def write_on_known_states(
     Whatever follows from a state that is out of date is refused by ZooKeeper for its dataVersion.
     The caller reads and decides again what is not in the result, for whatever reason. Neighbours of
     a partition that conflicts are among that: where leaders have changed ISRs by the thousand, this
-    costs some transactions in vain, and not one for each. Nor is a leader epoch written that no
-    request can carry: such a state is read, and turns out to be malformed.
+    costs some transactions in vain, and not one for each.
 
     Returns:
         What was written, as stored.
     """
-    if max(map(_leader_epoch_of, states.values()), default=0) > INT32_MAX:
-        states = {tp: state for tp, state in states.items() if state.leader_epoch <= INT32_MAX}
     if not states:
         return {}
     await _expect_overtaken_answers(context, states)
