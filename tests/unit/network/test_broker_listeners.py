@@ -10,6 +10,7 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.network.settings import ChannelSettings
+from sandbox import wait_until_async
 from tests.support.fixed_tls import FixedTls
 from tests.support.stub_broker import StubBroker, stub_brokers
 from tests.unit.network.open_channels import (
@@ -78,8 +79,9 @@ async def test_an_impossible_address_is_only_out_of_reach(
     broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
     settings = msgspec.structs.replace(FAST, tls=FixedTls(ssl.create_default_context()))
     async with channels(broker, settings=settings) as (manager, _):
-        await manager.inter_broker_protocol()
-        assert manager.metrics()[1].failures > 0
+        await wait_until_async(
+            lambda: manager.metrics()[1].failures, describe="an attempt to fail", timeout_s=60
+        )
 
 
 async def test_what_waits_is_sent_to_the_endpoint_that_a_broker_has_moved_to() -> None:
