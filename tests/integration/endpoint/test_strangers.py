@@ -100,7 +100,11 @@ def test_a_stranger_cannot_keep_the_controller_from_its_work(
         flood = Flood(int(address.rpartition(":")[2]), frame)
         flooding = beside.submit(asyncio.run, flood.run())
         try:
-            cluster.wait(lambda: flood.asked, "the flood", until=lambda asked: asked > CONNECTIONS)
+            cluster.wait(
+                lambda: flood.asked,
+                "all connections to have asked",
+                until=lambda asked: asked >= CONNECTIONS,
+            )
             for number in range(TOPICS):
                 topic = f"beside-{process.port}-{number}"
                 cluster.znodes.create_topic(topic, {0: [1]})
