@@ -21,6 +21,7 @@ from regent.controller.response_events import response_received
 from regent.controller.term.watches import event_of
 from regent.model.cluster import Address
 from regent.model.errors import RegentError, SessionExpiredError, ZooKeeperUnavailableError
+from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import (
     ControlResponse,
 )
@@ -393,6 +394,11 @@ class RegentProcess:
             case fx.UpdateChannels():
                 self._epoch_zk_version = effect.epoch_zk_version
                 self._channels.update(effect)
+                for broker in effect.opened:
+                    # only that it has said something: versions would have it need a registration
+                    self.put(
+                        e.BrokerFactsLearned(broker.epoch, BrokerFacts(broker_id=broker.broker_id))
+                    )
             case fx.ReaddressChannels():
                 pass  # channels here have no addresses
             case fx.SendRequests():
