@@ -8,9 +8,9 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from regent.endpoint.zookeeper_reads import ZooKeeperReads
 from regent.model.acls import Acl, Acls, ResourcePattern
 from regent.model.errors import MalformedZNodeError, RegentError, ZooKeeperError
+from regent.runtime.zookeeper_read_port import ZooKeeperReadPort
 from regent.zk_data.acls import (
     ACLS,
     CHANGES,
@@ -39,7 +39,7 @@ class AclCache:
     wait.
     """
 
-    def __init__(self, zookeeper: ZooKeeperReads) -> None:
+    def __init__(self, zookeeper: ZooKeeperReadPort) -> None:
         self._zookeeper = zookeeper
         self._lock = asyncio.Lock()
         self._acls = Acls({})

@@ -19,8 +19,8 @@ from regent.endpoint.quotas_bucket import (
     seconds_to_pay_off,
     taken,
 )
-from regent.endpoint.zookeeper_reads import ZooKeeperReads
 from regent.model.errors import MalformedZNodeError, RegentError, ZooKeeperError
+from regent.runtime.zookeeper_read_port import ZooKeeperReadPort
 from regent.zk_data.client_quotas import decode_mutation_rate, quota_entities
 from regent.zk_data.permitted_reads import UnreadableZNode, read_in_parts
 
@@ -133,7 +133,7 @@ class MutationQuotas:
     """
 
     def __init__(
-        self, zookeeper: ZooKeeperReads, *, clock: Callable[[], float] = time.monotonic
+        self, zookeeper: ZooKeeperReadPort, *, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._zookeeper = zookeeper
         self._buckets = Buckets(clock)

@@ -8,36 +8,25 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from regent.runtime.zookeeper_read_port import ZooKeeperReadPort
 from regent.zk_data.operations import ZNode
 
 AT_ONCE: Final = 2
 
 
-class ZooKeeperReads(Protocol):
-    """The part of :class:`~regent.runtime.ports.ZooKeeperPort` that reads; see there."""
-
-    async def get_data(
-        self, paths: Sequence[str], *, watch: bool = False
-    ) -> Sequence[ZNode | None]: ...
-
-    async def get_children(
-        self, paths: Sequence[str], *, watch: bool = False
-    ) -> Sequence[tuple[str, ...] | None]: ...
-
-    async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]: ...
-
-
 class FewReadsAtOnce:
     """Has reads wait for each other. Belongs into the controller's loop.
+
+    Implements :class:`~regent.runtime.zookeeper_read_port.ZooKeeperReadPort`.
 
     Args:
         zookeeper: Reads.
         at_once: So many calls are under way at the same time; further ones wait.
     """
 
-    def __init__(self, zookeeper: ZooKeeperReads, *, at_once: int = AT_ONCE) -> None:
+    def __init__(self, zookeeper: ZooKeeperReadPort, *, at_once: int = AT_ONCE) -> None:
         self._zookeeper = zookeeper
         self._turns = asyncio.Semaphore(at_once)
 

@@ -24,6 +24,7 @@ from regent.model.replica_sizes import ReplicaSizes
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
 from regent.runtime.round_trips import RoundTripPort
+from regent.runtime.zookeeper_read_port import ZooKeeperReadPort
 from regent.zk_data.operations import (
     Check,
     Operation,
@@ -31,11 +32,10 @@ from regent.zk_data.operations import (
     WatchedEvent,
     WatchedEventType,
     WriteResult,
-    ZNode,
 )
 
 
-class ZooKeeperPort(Protocol):
+class ZooKeeperPort(ZooKeeperReadPort, Protocol):
     """A ZooKeeper session for sets of znodes. Paths are relative to the session's chroot.
 
     Every method raises ``SessionExpiredError`` once the session it was called under is gone,
@@ -49,27 +49,6 @@ class ZooKeeperPort(Protocol):
     @property
     def session_id(self) -> int:
         """Id of the current session, 0 if there is none."""
-        ...
-
-    async def get_data(
-        self, paths: Sequence[str], *, watch: bool = False
-    ) -> Sequence[ZNode | None]:
-        """Data of each path in order, None where there is no node.
-
-        With ``watch``, a one-shot watch is left on every *existing* node (as getData does); use
-        :meth:`exists` to be notified of a node's creation.
-        """
-        ...
-
-    async def get_children(
-        self, paths: Sequence[str], *, watch: bool = False
-    ) -> Sequence[tuple[str, ...] | None]:
-        """Sorted names of each path's children in order, None where there is no node."""
-        ...
-
-    async def exists(self, paths: Sequence[str], *, watch: bool = False) -> Sequence[bool]:
-        """Whether each path exists. The watch also reports a later creation; a node that may not be
-        read exists, but cannot be watched."""
         ...
 
     async def multi(self, operations: Sequence[Operation]) -> Sequence[WriteResult]:

@@ -109,7 +109,11 @@ def test_a_stranger_cannot_keep_the_controller_from_its_work(
                 topic = f"beside-{process.port}-{number}"
                 cluster.znodes.create_topic(topic, {0: [1]})
                 cluster.wait_for_leader(topic, 1)
-            assert not flooding.done()
+            cluster.wait(
+                lambda: flood.asked,
+                "the flood to go on",
+                until=lambda asked: asked > CONNECTIONS,
+            )
         finally:
             flood.stop.set()
             flooding.result()

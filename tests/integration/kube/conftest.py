@@ -147,16 +147,16 @@ class Namespace:
 
         return await self.wait(name, holds, describe=f"{type_}={status} ({reason}) on {name}")
 
-    async def wait_lease_taken(self) -> None:
-        """Wait until the Lease was taken from the one that created it."""
+    async def wait_lease_taken(self) -> int:
+        """Wait until the Lease was taken from the one that created it; how often it was."""
 
-        async def transitions() -> str:
+        async def transitions() -> int:
             lease = ("get", "lease", "regent", "-o", "jsonpath={.spec.leaseTransitions}")
-            return await asyncio.to_thread(self.kubectl, *lease)
+            return int(await asyncio.to_thread(self.kubectl, *lease))
 
-        await wait_until_async(
+        return await wait_until_async(
             transitions,
-            until=lambda count: int(count) >= 1,
+            until=lambda count: count > 0,
             describe="the Lease to be taken by another replica",
             timeout_s=120,
         )

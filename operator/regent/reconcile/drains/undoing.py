@@ -16,6 +16,7 @@ from regent.reconcile.drains.leadership_moves import election_back
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.drains.status import status_in
 from regent.reconcile.plan import Plan
+from regent.reconcile.reassignments.finished import UNDONE_BEFORE
 from regent.reconcile.reassignments.move_plan import MovePlan
 from regent.reconcile.reassignments.stages import MoveState, find_partition, statuses
 from regent.reconcile.verdicts import Assessment, Progress
@@ -31,8 +32,6 @@ from regent.resources.partition_reassignment_status import Phase
 
 _NAMED: Final = 5
 """Partitions that a message names."""
-
-_UNDONE_BEFORE: Final = "what was moved is back, but for what somebody else has moved since"
 
 _FORGOTTEN: Final[dict[str, Any]] = {
     "plan": None,
@@ -105,7 +104,7 @@ def _undone(request: DrainRequest, text: str) -> Plan[BrokerDrainStatus]:
     if before.phase is DrainPhase.UNDONE:
         ready = find_condition(before.conditions, ConditionType.READY)
         is_said = ready is not None and ready.reason == ConditionReason.DRAIN_UNDONE
-        text = ready.message if ready is not None and is_said else _UNDONE_BEFORE
+        text = ready.message if ready is not None and is_said else UNDONE_BEFORE
     assessment = Assessment(Progress.READY, ConditionReason.DRAIN_UNDONE, text)
     status = status_in(request, DrainPhase.UNDONE, assessment, **_FORGOTTEN)
     return Plan(status=status)

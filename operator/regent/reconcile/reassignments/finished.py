@@ -29,7 +29,8 @@ from regent.resources.partition_reassignment_status import PartitionReassignment
 
 _COMPLETED_PHASES: Final = (Phase.COMPLETED, Phase.UNDO_REFUSED)
 
-_UNDONE_BEFORE: Final = "what was moved is back, but for what somebody else has moved since"
+UNDONE_BEFORE: Final = "what was moved is back, but for what somebody else has moved since"
+"""Of moves that were undone, once the plan is gone that could say how many."""
 
 
 def is_finished(request: ReassignmentRequest) -> bool:
@@ -134,7 +135,7 @@ def _rebuilt(
 
 def _undone_assessment(request: ReassignmentRequest) -> Assessment:
     if request.resource.spec.desired_state is not DesiredState.RUNNING:
-        return Assessment(Progress.READY, ConditionReason.REASSIGNMENT_UNDONE, _UNDONE_BEFORE)
+        return Assessment(Progress.READY, ConditionReason.REASSIGNMENT_UNDONE, UNDONE_BEFORE)
     return Assessment(
         Progress.STALLED,
         ConditionReason.ALREADY_UNDONE,
