@@ -38,6 +38,8 @@ from tests.unit.reconcile.requests import (
 
 MORE = ReassignTopic("orders", {0: (1, 2, 3), 1: (2, 1, 3)}, ID)
 
+DONE = topic((1, 2, 3), (2, 1, 3))
+
 
 def seen(
     *topics: TopicView, min_isr: str | None = "1", racks: Mapping[int, str | None] | None = None
@@ -77,16 +79,72 @@ class TestMore:
         plan = plan_topic(request(owned(replicas=3), gone, config={}))
         assert said(plan).message.endswith("of these [3] are not alive, and are waited for")
 
-    def test_the_end_is_told(self) -> None:
+    def test_its_end_is_an_event(self) -> None:
         subject = owned(replicas=3)
         begun = plan_topic(request(subject, seen(topic()), config={})).status
-        ended = plan_topic(request(subject, seen(topic((1, 2, 3), (2, 1, 3))), config={}))
+        ended = plan_topic(request(subject, seen(DONE), config={}))
         assert state(ended) == READY
         assert begun is not None
         assert ended.status is not None
         (event,) = transition_events(begun, ended.status)
         assert (event.reason, event.is_warning) == ("ReplicasChanged", False)
         assert event.message == "topic orders has 3 replicas per partition now"
+        assert transition_events(ended.status, ended.status) == ()
+
+    def test_so_it_is_where_no_status_says_that_it_has_begun(self) -> None:
+        before = plan_topic(request(owned(replicas=2), seen(topic()), config={})).status
+        ended = plan_topic(request(owned(replicas=3), seen(DONE), config={})).status
+        assert before is not None
+        assert ended is not None
+        (event,) = transition_events(before, ended)
+        assert event.reason == "ReplicasChanged"
+
+    def test_so_it_is_where_the_last_replica_arrives_and_leaders_have_not_answered(self) -> None:
+        subject = owned(replicas=3)
+        last = partition(1, (2, 1, 3), (2, 1), adding=(3,))
+        moving = TopicView("orders", ID, (partition(0, (1, 2, 3)), last))
+        silent = msgspec.structs.replace(
+            DONE,
+            partitions=tuple(
+                msgspec.structs.replace(p, uninformed=(p.leader,)) for p in DONE.partitions
+            ),
+        )
+        plans = [
+            plan_topic(request(subject, seen(each), config={})) for each in (moving, silent, DONE)
+        ]
+        assert state(plans[-1]) == READY
+        begun, waiting, ended = (plan.status for plan in plans)
+        assert begun is not None
+        assert waiting is not None
+        assert ended is not None
+        reasons = [event.reason for event in transition_events(begun, waiting)]
+        assert "ReplicasChanged" in reasons
+        assert "ReplicasChanged" not in [e.reason for e in transition_events(waiting, ended)]
+
+    def test_it_is_drift_until_the_last_one_has_arrived(self) -> None:
+        moving = TopicView(
+            "orders",
+            ID,
+            (partition(0, (1, 2, 3)), partition(1, (2, 1, 3), (2, 1), adding=(3,))),
+        )
+        plan = plan_topic(request(owned(replicas=3), seen(moving), config={}))
+        assert said(plan, ConditionType.SYNCED).message == "replicas is 2, 3 instead of 3"
+
+    def test_replicas_that_are_only_moved_are_no_drift(self) -> None:
+        moving = TopicView(
+            "orders",
+            ID,
+            (partition(0, (1, 2)), partition(1, (2, 1, 3), (2, 1), adding=(3,), removing=(1,))),
+        )
+        plan = plan_topic(request(owned(replicas=2), seen(moving), config={}))
+        assert state(plan)["Synced"] == "True/AsDeclared"
+
+    def test_a_declaration_taken_back_is_no_change(self) -> None:
+        asked = plan_topic(request(owned(replicas=5), seen(topic()), config={})).status
+        back = plan_topic(request(owned(replicas=2), seen(topic()), config={})).status
+        assert asked is not None
+        assert back is not None
+        assert [event.reason for event in transition_events(asked, back)] == []
 
     def test_so_is_the_beginning(self) -> None:
         event = accepted_event(request(owned(replicas=3), seen(topic()), config={}), MORE)

@@ -19,6 +19,9 @@ from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
 from regent.resources.kafka_topic_status import DriftEntry
 
+REPLICAS_FIELD: Final = "replicas"
+"""The field of an entry of status.drift about the number of replicas."""
+
 _MAX_VALUE_LENGTH: Final = 256
 """Characters of a value shown in status.drift: lists of throttled replicas can be very long."""
 
@@ -81,13 +84,28 @@ def _shape_drift(topic: TopicView, spec: KafkaTopicSpec) -> tuple[DriftEntry, ..
     elif declared is not None and first_missing_number(topic) is not None:
         last = topic.partitions[-1].partition
         entries.append(_entry("partitions", declared, f"{actual} up to number {last}"))
-    factors = sorted({len(p.target_replicas) for p in topic.partitions})
-    if spec.replicas is not None and factors not in ([], [spec.replicas]):
-        entries.append(_entry("replicas", spec.replicas, ", ".join(map(str, factors))))
+    factors = [] if spec.replicas is None else _other_factors(topic, spec.replicas)
+    if factors:
+        entries.append(_entry(REPLICAS_FIELD, spec.replicas, ", ".join(map(str, factors))))
     for partition, replicas in moved_partitions(topic, spec):
         field = f"replicaAssignment[{partition.partition}]"
         entries.append(_entry(field, list(replicas), list(partition.target_replicas)))
     return tuple(entries)
+
+
+def _other_factors(topic: TopicView, declared: int) -> list[int]:
+    """How many replicas partitions have, sorted; empty if all have as many as declared and will.
+
+    Those on their way count once they have arrived. Where all have as many as declared and some get
+    or lose replicas, it is how many they will have.
+    """
+    for factors in (
+        {len(p.replicas) - len(p.adding_replicas) for p in topic.partitions},
+        {len(p.target_replicas) for p in topic.partitions},
+    ):
+        if factors - {declared}:
+            return sorted(factors)
+    return []
 
 
 def first_missing_number(topic: TopicView) -> int | None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from regent.reconcile.plan import EventReason, PlannedEvent
-from regent.reconcile.topics.drift import describe_drift
+from regent.reconcile.topics.drift import REPLICAS_FIELD, describe_drift
 from regent.resources.conditions import (
     ConditionReason,
     ConditionStatus,
     ConditionType,
     find_condition,
 )
-from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus
+from regent.resources.kafka_topic_status import DriftEntry, ForeignDeletion, KafkaTopicStatus
 
 
 def transition_events(
@@ -54,19 +54,40 @@ def is_new_drift(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
         and was is not None
         and was.status is ConditionStatus.TRUE
         and was.observed_generation == after.observed_generation
-        and before.cluster_id == after.cluster_id
-        and (before.topic_id, before.topic_czxid) == (after.topic_id, after.topic_czxid)
+        and _is_same_topic(before, after)
     )
 
 
 def _is_replica_change_done(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
-    old = find_condition(before.conditions, ConditionType.READY)
-    new = find_condition(after.conditions, ConditionType.READY)
+    """Whether all partitions have as many replicas as declared, and some had not.
+
+    What else is said of the topic does not count: it may wait for its leaders to answer when the
+    last replica arrives, and it may all be over before a status says that it has begun.
+    """
+    was, now = _replication_factors(before), _replication_factors(after)
     return (
-        old is not None
-        and old.reason == ConditionReason.REPLICAS_CHANGING
-        and new is not None
-        and new.status is ConditionStatus.TRUE
+        _is_same_topic(before, after)
+        and after.replica_summary == f"{after.replicas}/{after.replicas}"
+        and _replicas_drift(after) is None
+        and was not in (None, now)
+    )
+
+
+def _replication_factors(status: KafkaTopicStatus) -> str | None:
+    """How many replicas partitions have; more than one number if that varies."""
+    drift = _replicas_drift(status)
+    if drift is not None:
+        return drift.actual
+    return None if status.replicas is None else str(status.replicas)
+
+
+def _replicas_drift(status: KafkaTopicStatus) -> DriftEntry | None:
+    return next((entry for entry in status.drift if entry.field == REPLICAS_FIELD), None)
+
+
+def _is_same_topic(before: KafkaTopicStatus, after: KafkaTopicStatus) -> bool:
+    return before.cluster_id == after.cluster_id and (
+        (before.topic_id, before.topic_czxid) == (after.topic_id, after.topic_czxid)
     )
 
 
