@@ -20,6 +20,7 @@ from regent.controller.state.causes import ChangeKind
 from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.state.given_producer_ids import GivenProducerIds
 from regent.controller.state.hosted_replicas import Hosted
+from regent.controller.state.vanished_partitions import VanishedPartitions
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.model.topic import metric_name
@@ -60,6 +61,7 @@ class ClusterState:
             them, by topic: what else is known of these is not all that there is. A change replaces
             the mapping.
         former_partitions: Of topics that were deleted.
+        vanished_partitions: Of topics whose nodes somebody else removed.
         given_producer_ids: Which producer ids this process has given away.
         recorder: Is given every change of leadership before it takes place; None: nobody is.
     """
@@ -71,6 +73,7 @@ class ClusterState:
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
         self.former_partitions = FormerPartitions()
+        self.vanished_partitions = VanishedPartitions()
         self.given_producer_ids = GivenProducerIds()
         self.shutting_down: dict[int, None] = {}
         self.hosted: Hosted | None = None

@@ -24,6 +24,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.state.given_producer_ids import GivenProducerIds
 from regent.controller.state.term import Term
+from regent.controller.state.vanished_partitions import VanishedPartitions
 from regent.controller.term import (
     cluster_identity,
     cluster_loading,
@@ -83,6 +84,7 @@ class LifeCycle:
         self._has_unusable_setting = False
         self._epochs = EpochFloor()
         self._former_partitions = FormerPartitions()
+        self._vanished_partitions = VanishedPartitions()
         self._given_producer_ids = GivenProducerIds()
         self._suspicions = SuspicionLimit(
             config.suspicion_backoff_ms, config.suspicion_backoff_max_ms
@@ -274,6 +276,7 @@ class LifeCycle:
         self._epochs.note(context.term.epoch)
         context.cluster.cluster_id = self.cluster_id
         context.cluster.former_partitions = self._former_partitions
+        context.cluster.vanished_partitions = self._vanished_partitions
         context.cluster.given_producer_ids = self._given_producer_ids
         context.is_registered = self._is_registered
         await CancelTimer(_REELECT_TIMER)

@@ -24,10 +24,11 @@ from regent.controller.topics import (
 from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
+from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
-from regent.zk_data.topics import TopicZNode, encode_topic
+from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 
 async def process_topic_change(active: ActiveController) -> None:
@@ -81,8 +82,17 @@ async def _forget(context: ControllerContext, gone: Iterable[str]) -> None:
     notes = topic_id_notes.incarnations(context, gone)
     with context.trail.because(CauseKind.TOPIC_VANISHED):
         for topic in gone:
+            _keep_states(context, topic)
             context.remove_topic(topic)
     await topic_id_notes.forget(context, notes)
+
+
+def _keep_states(context: ControllerContext, topic: str) -> None:
+    """Brokers have the replicas, and what they know of them counts for a topic of that name."""
+    cluster = context.cluster
+    known = cluster.leadership
+    states = {tp: known[tp] for tp in cluster.partitions_of(topic) if tp in known}
+    cluster.vanished_partitions.add(states)
 
 
 async def on_new_partition_creation(
@@ -182,15 +192,22 @@ def _without_id(context: ControllerContext, topics: Iterable[str]) -> list[str]:
 
 
 async def _restore_assignment(active: ActiveController, topic: str) -> None:
-    """A topic that is being deleted does not grow: write back what it had."""
+    """A topic that is being deleted does not grow: write back what it had.
+
+    The others are left as they are stored, on their way, too: that is abandoned, but not undone.
+    """
     context = active.context
     (node,) = await ReadData([paths.topic(topic)])
     if node is None:
         return
+    try:
+        stored = decode_topic(topic, node.data).assignments
+    except MalformedZNodeError:
+        return  # it has changed again, and its watch says so
     before = TopicZNode(
         context.cluster.topic_ids.get(topic),
         {
-            tp.partition: assignment
+            tp.partition: stored.get(tp.partition, assignment)
             for tp, assignment in context.cluster.partitions_of(topic).items()
         },
     )

@@ -6,11 +6,14 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from regent.controller.effects import Write
+from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.failed_elections import Failures, NoCandidate
+from regent.controller.transitions.partition_epochs import exceed_former_epochs
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.decoding import EPOCH_MAX
 from regent.zk_data.operations import Create, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
 
@@ -30,18 +33,24 @@ class FirstStates(NamedTuple):
 
 
 async def create_first_states(
-    context: ControllerContext, partitions: Sequence[TopicPartition]
+    context: ControllerContext, partitions: Sequence[TopicPartition], log: ControllerLog
 ) -> FirstStates:
-    """Create state znodes: the first live replica leads, all live replicas are in sync."""
+    """Create state znodes: the first live replica leads, all live replicas are in sync.
+
+    Where brokers may know a former partition of that name, its epochs go on
+    (:mod:`regent.controller.state.vanished_partitions`), and of the live replicas those are in sync
+    that were: what they have is no less than what the others have.
+    """
     result = FirstStates({}, [], {})
+    vanished = context.cluster.vanished_partitions
     first: dict[TopicPartition, LeaderAndIsr] = {}
     for tp in partitions:
-        replicas = context.cluster.replicas(tp)
-        live = tuple(r for r in replicas if context.is_replica_online(r, tp))
+        live = live_replicas(context, tp)
         if live:
-            first[tp] = LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, context.term.epoch, 0)
+            first[tp] = _first_state(live, vanished.get(tp), context.term.epoch)
         else:
-            result.failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
+            replicas = list(context.cluster.replicas(tp))
+            result.failures[tp] = NoCandidate(f"none of its replicas {replicas} is live")
     if not first:
         return result
     await _create_parents(context, first)
@@ -59,7 +68,52 @@ async def create_first_states(
             result.existing.append(tp)
         else:
             result.failures[tp] = f"ZooKeeper answered {answer.value} for its state znode"
+    await _follow_vanished(context, result, log)
     return result
+
+
+def live_replicas(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
+    """Those that are informed of a first state: not on brokers that are shutting down."""
+    replicas = context.cluster.replicas(tp)
+    return tuple(r for r in replicas if context.is_replica_online(r, tp))
+
+
+def _first_state(
+    live: tuple[int, ...], former: LeaderAndIsr | None, controller_epoch: int
+) -> LeaderAndIsr:
+    if former is None or former.leader_epoch >= EPOCH_MAX:
+        return LeaderAndIsr(live[0], INITIAL_LEADER_EPOCH, live, controller_epoch, 0)
+    isr = tuple(replica for replica in live if replica in former.isr) or live
+    return LeaderAndIsr(isr[0], former.leader_epoch + 1, isr, controller_epoch, 0)
+
+
+async def _follow_vanished(
+    context: ControllerContext, result: FirstStates, log: ControllerLog
+) -> None:
+    """Have the states of partitions whose names vanished partitions had exceed the partition epochs
+    of those. ``result`` is corrected."""
+    vanished = context.cluster.vanished_partitions
+    former = {tp: known for tp in result.created if (known := vanished.get(tp)) is not None}
+    if not former:
+        return
+    log.warning(
+        "Partitions come into being whose names had others that somebody removed from ZooKeeper: "
+        "their epochs go on, as brokers may know them",
+        partitions=len(former),
+        examples=examples(
+            f"{tp}: leader epoch {result.created[tp].leader_epoch}, ISR "
+            f"{list(result.created[tp].isr)}"
+            for tp in former
+        ),
+    )
+    states = {tp: result.created.pop(tp) for tp in former}
+    reached = await exceed_former_epochs(context, states, former, log)
+    for tp in (*reached.conflicts, *reached.failures):
+        del reached.written[tp]
+    result.created.update(reached.written)
+    result.existing.extend(reached.conflicts)
+    result.failures.update(reached.failures)
+    vanished.forget(former)
 
 
 async def _create_parents(context: ControllerContext, partitions: Iterable[TopicPartition]) -> None:

@@ -6,7 +6,9 @@ or later takes no LeaderAndIsr with a lower one than it knows, answers without a
 leads nor follows until it is restarted (KAFKA-13790). So a state with a lower partition epoch than
 is known is written as it is, until that is exceeded, before anybody acts on it.
 
-A topic that was deleted and created again is another topic: its partition epochs do begin at 0.
+A topic that was deleted and created again is another topic: its partition epochs do begin at 0,
+unless it was only removed from ZooKeeper, and brokers have its replicas still
+(:mod:`regent.controller.state.vanished_partitions`).
 
 Source: ``Partition.makeLeader``, ``Partition.makeFollower``.
 """
@@ -38,6 +40,10 @@ WRITES_MAX: Final = 10_000
 
 _AT_ONCE: Final = 500
 """Writes of one call: as a rule one transaction, and one round trip, in which other events wait."""
+
+_LEADERS_AHEAD: Final = 5
+"""By so many ISR changes leaders may be ahead of what is known: below inter.broker.protocol.version
+2.7 they write them themselves, and report them some seconds later, at worst a minute."""
 
 _HAS_CHANGED: Final = frozenset({ZkError.BAD_VERSION, ZkError.NO_NODE})
 
@@ -104,6 +110,25 @@ async def reach_partition_epochs(
             else:
                 result.written[tp] = state
     return result
+
+
+async def exceed_former_epochs(
+    context: ControllerContext,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    former: Mapping[TopicPartition, LeaderAndIsr],
+    log: ControllerLog,
+) -> Reached:
+    """Have first states exceed the partition epochs of former partitions of the same names. Those
+    that are too far behind are left as they are, and logged."""
+    wanted = {tp: former[tp].partition_epoch + _LEADERS_AHEAD for tp in states}
+    near = {tp: state for tp, state in states.items() if wanted[tp] <= WRITES_MAX}
+    _report(
+        log.error,
+        LEFT_BEHIND,
+        {tp: f"{tp}: version {former[tp].partition_epoch}" for tp in states if tp not in near},
+    )
+    reached = await reach_partition_epochs(context, near, wanted)
+    return reached._replace(written={**states, **reached.written})
 
 
 def _refusal(answered: Sequence[WriteResult]) -> ZkError | None:

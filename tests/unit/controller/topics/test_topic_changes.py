@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import uuid
 
+import msgspec
 import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.kafka_controller import KafkaController
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.state.vanished_partitions import VanishedPartitions
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
     process_topic_change,
     process_topic_deletion,
 )
+from regent.controller.transitions.partition_epochs import LEFT_BEHIND, WRITES_MAX
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
@@ -292,6 +296,119 @@ class TestVanishedTopics:
         assert world.driver.views == [frozenset({"t"})]
 
 
+class TestVanishedTopicsOfWhichThereIsAnother:
+    """Brokers have the former replicas, and take no leader epoch that is not higher."""
+
+    FORMER = LeaderAndIsr(2, 7, (3, 2), 1, 12)
+
+    def vanished(
+        self, *replicas: int, partition_epoch: int = 12, removed: bool = True
+    ) -> tuple[World, ActiveController]:
+        """``t`` had been led for a while when somebody removed its node."""
+        world, active = cluster()
+        world.create_topic("t", {0: replicas or (1, 2, 3)})
+        world.run(process_topic_change(active))
+        former = msgspec.structs.replace(self.FORMER, partition_epoch=partition_epoch)
+        active.context.cluster.set_leadership({T0: former}, ChangeKind.OBSERVED)
+        world.delete(paths.topic("t"))
+        if removed:
+            world.run(process_topic_change(active))
+        forget_the_past(world)
+        return world, active
+
+    def born(self, world: World, active: ActiveController) -> LeaderAndIsr:
+        """The first state of the next ``t``, as it is known and as ZooKeeper has it."""
+        known = active.context.cluster.leadership[T0]
+        assert world.state(T0) == known
+        (requests,) = world.driver.sent
+        replicas = active.context.cluster.replicas(T0)
+        assert {b for b, sent in requests.leader_and_isr.items() if T0 in sent} == set(replicas)
+        return known
+
+    def test_its_epochs_go_on_and_who_was_in_sync_is(self) -> None:
+        world, active = self.vanished()
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.run(process_topic_change(active))
+        state = self.born(world, active)
+        assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
+        assert state.partition_epoch > self.FORMER.partition_epoch
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+
+    def test_so_they_do_where_the_node_is_created_again_at_once(self) -> None:
+        world, active = self.vanished(removed=False)
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.run(process_partition_modifications(active, ["t"]))
+        state = self.born(world, active)
+        assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
+
+    def test_so_they_do_in_a_later_term(self) -> None:
+        world = World()
+        world.start_broker(1, 2, 3)
+        world.create_topic("t", {0: (1, 2)})
+        controller = world.active_controller()
+        active = controller.active
+        assert active is not None
+        active.context.cluster.set_leadership({T0: self.FORMER}, ChangeKind.OBSERVED)
+        world.delete(paths.topic("t"))
+        world.deliver(controller)
+        world.delete(paths.CONTROLLER)
+        world.deliver(controller)
+        assert controller.active not in (None, active)
+        world.create_topic("t", {0: (1, 2)})
+        world.deliver(controller)
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2,))
+
+    def test_where_nobody_is_left_who_was_in_sync_all_live_replicas_are(self) -> None:
+        world, active = self.vanished()
+        world.create_topic("t", {0: (1,)})
+        world.run(process_topic_change(active))
+        state = self.born(world, active)
+        assert (state.leader, state.leader_epoch, state.isr) == (1, 8, (1,))
+
+    def test_a_topic_that_is_deleted_after_that_is_a_new_one_again(self) -> None:
+        world, active = self.vanished()
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.run(process_topic_change(active))
+        active.context.remove_topic("t")
+        world.delete(paths.topic("t"))
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.run(process_topic_change(active))
+        assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2, 3), 1, 0)
+
+    def test_one_whose_partition_epoch_is_out_of_reach_is_born_and_named(self) -> None:
+        world, active = self.vanished(partition_epoch=WRITES_MAX)
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.run(process_topic_change(active))
+        assert self.born(world, active).leader_epoch == 8
+        (reported,) = world.log.errors(LEFT_BEHIND)
+        assert "t-0: version 10000" in str(reported["examples"])
+
+    def test_a_state_that_somebody_else_writes_meanwhile_counts(self) -> None:
+        world, active = self.vanished()
+        world.create_topic("t", {0: (1, 2, 3)})
+
+        def write() -> None:
+            world.set_state(T0, 3, (3,), leader_epoch=9, controller_epoch=1)
+
+        # Before it are those of the topic's id, of two parents, and of the first state.
+        world.driver.before = once(effects.Write, write, skip=4)
+        world.run(process_topic_change(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.leader_epoch) == (3, 10)
+
+    def test_the_oldest_ones_are_forgotten_first(self) -> None:
+        known = VanishedPartitions(limit=2)
+        for number in range(3):
+            known.add({TopicPartition("t", number): self.FORMER})
+        assert known.get(T0) is None
+        assert known.get(T1) is self.FORMER
+        known.forget([T1, T1])
+        assert known.get(T1) is None
+
+
 class TestGrowth:
     def grown(self) -> tuple[World, ActiveController]:
         world, active = cluster()
@@ -335,6 +452,26 @@ class TestGrowth:
         assert world.topic("t").topic_id == topic_id
         assert list(active.context.cluster.partitions_of("t")) == [T0]
         assert world.driver.sent == []
+
+    def test_only_the_growth_of_a_topic_being_deleted_is_undone(self) -> None:
+        world, active = self.grown()
+        topic_id = active.context.cluster.topic_ids["t"]
+        active.context.queue_topic_for_deletion("t")
+        moving = ReplicaAssignment((1, 2, 3), (3,), (2,))
+        world.create_topic("t", {0: moving, 1: (2, 3)}, topic_id=topic_id)
+        world.run(process_partition_modifications(active, ["t"]))
+        assert world.topic("t").assignments == {0: moving}
+
+    def test_a_topic_being_deleted_that_grows_and_becomes_unreadable_is_left_alone(self) -> None:
+        world, active = self.grown()
+        active.context.queue_topic_for_deletion("t")
+        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
+        broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
+        world.driver.before = broken
+        world.run(process_partition_modifications(active, ["t"]))
+        node = world.zookeeper.get(paths.topic("t"))
+        assert node is not None
+        assert node.data == b"{"
 
     def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
         world, active = self.grown()
@@ -437,7 +574,8 @@ class TestReplacedTopics:
         assert (cluster.leadership[T0].leader, cluster.leadership[T1].leader) == (2, 3)
         state = world.state(T0)
         assert state is not None
-        assert (state.leader, state.leader_epoch) == (2, 0)
+        assert state.leader == 2
+        assert state.leader_epoch > 5, "brokers may have the former replicas"
         assert any(view is not None and "t" in view for view in world.driver.views)
 
     def test_the_deletion_of_its_node_says_so(self, protocol: tuple[int, int]) -> None:
