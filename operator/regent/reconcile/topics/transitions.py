@@ -28,7 +28,7 @@ def transition_events(
         events.append(_foreign_deletion_event(after, after.last_foreign_deletion))
     if _is_replica_change_done(before, after):
         text = f"topic {after.topic_name} has {after.replicas} replicas per partition now"
-        events.append(PlannedEvent(EventReason.REPLICAS_CHANGED, text))
+        events.append(PlannedEvent(EventReason.REPLICAS_CHANGED, text, is_occurrence=True))
     for type_, bad in (
         (ConditionType.STALLED, ConditionStatus.TRUE),
         (ConditionType.HEALTHY, ConditionStatus.FALSE),
