@@ -88,8 +88,8 @@ class CopyFigures:
     """How far the copies of a plan are.
 
     Attributes:
-        bytes_per_second: In the last minute; None: not known yet.
-        estimated_end: Aware; None: not known, or nothing is copied any more.
+        bytes_per_second: In the last minute; None: not known yet, or nothing is copied just now.
+        estimated_end: Aware; None: not known, or nothing is copied just now.
     """
 
     bytes_total: int
@@ -141,10 +141,10 @@ def observe(
         for tp, seen in partitions.items()
         for broker_id, size in seen.sizes.items()
     }
-    received = ledger.received
-    if ledger.time is not None:
+    received = tuple(each for each in ledger.received if each.since >= at - _WINDOW_S)
+    if ledger.time is not None and at - ledger.at <= _WINDOW_S:
         newest = Received(ledger.at, at, dict(_received(ledger.partitions, partitions)))
-        received = (*(each for each in received if each.since >= at - _WINDOW_S), newest)
+        received = (*received, newest)
     return CopyLedger(at, time, partitions, dict(silent), grown_at, received)
 
 
@@ -153,10 +153,12 @@ def figures(plan: MovePlan, view: ClusterView, ledger: CopyLedger) -> CopyFigure
     total = copied = 0
     unknown: list[str] = []
     copies: set[Copy] = set()
+    is_copied = False
     for move in plan.moves:
         partition = _present(move, view)
         if partition is None or not move.adding:
             continue
+        is_copied = is_copied or bool(_under_way(partition))
         seen = ledger.partitions.get(move.tp)
         if seen is None:
             return UnknownFigures()
@@ -173,7 +175,8 @@ def figures(plan: MovePlan, view: ClusterView, ledger: CopyLedger) -> CopyFigure
             copied += min(size, seen.total)
     if unknown:
         return UnknownFigures(enumerate_some(list(dict.fromkeys(unknown)), limit=_NAMED))
-    rate = _rate(copies, ledger) if copied < total else None
+    # Brokers are asked while something is copied: what they said last is no rate of now otherwise.
+    rate = _rate(copies, ledger) if is_copied and copied < total else None
     return CopyFigures(total, copied, rate, _end(ledger, rate, total - copied))
 
 

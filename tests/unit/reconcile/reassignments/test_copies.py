@@ -136,6 +136,24 @@ def test_only_the_last_minute_counts() -> None:
     assert (found.bytes_per_second, found.estimated_end) == (0, None)
 
 
+def test_while_nothing_is_copied_there_is_no_rate_and_no_end() -> None:
+    first = seen(CopyLedger(), ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 200}}, after_s=0)
+    second = seen(first, ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 500}}, after_s=10)
+    one_waits = view(orders((1, 3), (1, 2)), brokers=5)
+    assert figures(PLAN, one_waits, second) == CopyFigures(1600, 1000)
+
+
+def test_the_time_in_which_nothing_was_copied_does_not_count() -> None:
+    first = seen(CopyLedger(), ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 200}}, after_s=0)
+    hours = 10_000
+    resumed = seen(first, ONE_THERE, {1: {0: 1000, 1: 600}, 3: {1: 100}}, after_s=hours)
+    assert figures(PLAN, ONE_THERE, resumed) == CopyFigures(1600, 1100)
+    later = seen(resumed, ONE_THERE, {1: {0: 1000, 1: 600}, 3: {1: 200}}, after_s=hours + 10)
+    found = figures(PLAN, ONE_THERE, later)
+    assert isinstance(found, CopyFigures)
+    assert found.bytes_per_second == 10
+
+
 def test_nothing_is_copied_any_more_when_all_is_there() -> None:
     first = seen(CopyLedger(), ONE_THERE, {1: {0: 1000, 1: 600}, 3: {1: 100}}, after_s=0)
     second = seen(first, ALL_THERE, {1: {0: 1000, 1: 600}}, after_s=10)
