@@ -142,6 +142,7 @@ async def _keep_a_lease(api: KubernetesApi) -> None:
             namespace="kafka",
             name=name,
             identity=identity,
+            serves="resources without spec.clusterRef",
             duration_s=15,
             now=lambda: datetime.now(UTC),
         )

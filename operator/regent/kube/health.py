@@ -74,11 +74,13 @@ class KubeHealth:
     Attributes:
         restarts: How often a defect restarted the Kubernetes side.
         kinds: What cannot be done, by kind.
+        shared_lease: Who has the same Lease, and what to do; None: no other Regent has it.
     """
 
     def __init__(self) -> None:
         self.restarts = 0
         self.kinds: Mapping[str, KindHealth] = {}
+        self.shared_lease: str | None = None
         self._defect: str | None = None
         self._began_at = 0.0
 
@@ -103,6 +105,12 @@ class KubeHealth:
         """Namespaces in which finalizers or statuses of some kind cannot be written now, or single
         resources not be read."""
         return _joined(kind.unwritable for kind in self.kinds.values())
+
+    def shares_lease(self, problem: str | None) -> None:
+        """Another Regent has the same Lease; None: none has, as far as is known."""
+        if problem is not None and problem != self.shared_lease:
+            logger.warning("The Lease is that of another Regent, too", extra={"problem": problem})
+        self.shared_lease = problem
 
     def failed(self, error: BaseException) -> None:
         """A defect has ended the Kubernetes side."""
@@ -132,10 +140,10 @@ class KubeHealth:
 
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
-        unlisted = () if self.unlisted is None else (self.unlisted,)
+        whole = (each for each in (self.shared_lease, self.unlisted) if each is not None)
         outdated = (kind.outdated for kind in self.kinds.values() if kind.outdated)
         return (
-            "; ".join((*unlisted, *outdated, *self.unreadable.values(), *self.unwritable.values()))
+            "; ".join((*whole, *outdated, *self.unreadable.values(), *self.unwritable.values()))
             or None
         )
 

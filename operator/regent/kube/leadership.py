@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+from collections.abc import Callable
 from typing import Final
 
 from regent.kube.errors import KubeError
@@ -48,11 +49,19 @@ class Leadership:
         serving: When to serve.
     """
 
-    def __init__(self, *, duration_s: float, retry_s: float) -> None:
+    def __init__(
+        self,
+        *,
+        duration_s: float,
+        retry_s: float,
+        on_rival: Callable[[str | None], None] = lambda rival: None,
+    ) -> None:
         """
         Args:
             duration_s: How long an observer serves without being able to renew the Lease.
             retry_s: Seconds between renewals or attempts.
+            on_rival: Called with what another Regent serves that has had the same Lease for
+                ``duration_s``; None: no other one has it.
         """
         self.term = Phase()
         self.serving = Phase()
@@ -61,6 +70,8 @@ class Leadership:
         self._changed = asyncio.Event()
         self._held_at = float("-inf")
         self._problem: str | None = None
+        self._on_rival = on_rival
+        self._alone_at: float | None = None
 
     def set_elected(self, is_elected: bool) -> None:
         """This replica is, or is no longer, the elected one."""
@@ -95,6 +106,7 @@ class Leadership:
         else:
             self._report(None)
             self._held_at = now if is_held else float("-inf")
+            self._notice(lease.rival, now)
         should_serve = self.term.is_on or is_held
         if should_serve != self.serving.is_on:
             logger.info(
@@ -102,6 +114,13 @@ class Leadership:
                 extra={"elected": self.term.is_on},
             )
             self.serving.set(should_serve)
+
+    def _notice(self, rival: str | None, now: float) -> None:
+        """While replicas get other settings, one of them may have the Lease for some seconds."""
+        if rival is None or self._alone_at is None:
+            self._alone_at = now
+        has_stayed = now - self._alone_at >= self._duration_s
+        self._on_rival(rival if has_stayed else None)
 
     def _served_until(self) -> float | None:
         """When an observer has to stop, though the answer about the Lease may still come: then

@@ -6,6 +6,9 @@ Its holder renews it as it has left it, in one request: that it was changed mean
 a conflict, and it is read then.
 As in client-go, a Lease counts as expired when its record was seen unchanged for that long by the
 clock of the observer: clocks of other machines do not matter.
+
+Two Regents with one Lease would take it from each other for good, and in client mode one of them
+would serve nothing, without a word. So its holder says in it what it serves.
 """
 
 from __future__ import annotations
@@ -21,9 +24,17 @@ from regent.kube.errors import KubeConflictError, KubeNotFoundError
 _TRANSITIONS_MAX: Final = 2**31 - 1
 """The API server takes no larger number, and nobody takes a Lease any more that has it."""
 
+_SERVES: Final = "kafka.regent.dev/serves"
+"""Annotation in which the holder of a Lease says what it serves, for people."""
+
 
 class Lease:
-    """One Lease object, as one replica sees it."""
+    """One Lease object, as one replica sees it.
+
+    Attributes:
+        rival: What the present holder says that it serves, if it is another Regent; None: it is a
+            replica of this one, or nobody knows.
+    """
 
     def __init__(
         self,
@@ -32,18 +43,22 @@ class Lease:
         namespace: str,
         name: str,
         identity: str,
+        serves: str,
         duration_s: int,
         now: Callable[[], datetime],
     ) -> None:
         """
         Args:
             identity: Differs between all replicas and their lives.
+            serves: What is served, as all replicas of this Regent say it and others do not.
             now: Returns the present, aware.
         """
         self._client = client
         self._collection = f"/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"
         self._name = name
         self._identity = identity
+        self._serves = serves
+        self.rival: str | None = None
         self._duration_s = duration_s
         self._now = now
         self._left_at: str | None = None  # its version, if it is ours as far as is known
@@ -61,10 +76,13 @@ class Lease:
         """
         left_at, self._left_at = self._left_at, None
         if left_at is not None and await self._change(self._renewed(), version=left_at):
+            self.rival = None
             return True
         body = await self._read()
         is_ours = _spec(body).get("holderIdentity") == self._identity
-        if not (by_force or is_ours or self._has_expired(body)):
+        has_expired = self._has_expired(body)
+        self.rival = None if is_ours or has_expired else self._named_in(body)
+        if not (by_force or is_ours or has_expired):
             return False
         if body is None:
             return await self._create()
@@ -77,9 +95,10 @@ class Lease:
 
     async def _change(self, spec: dict[str, Any], *, version: str | None) -> bool:
         """Whether it was changed, and is ours: not if it has another version, or does not exist."""
-        patch: dict[str, Any] = {"spec": spec}
+        metadata: dict[str, Any] = {"annotations": {_SERVES: self._serves}}
         if version is not None:
-            patch["metadata"] = {"resourceVersion": version}
+            metadata["resourceVersion"] = version
+        patch: dict[str, Any] = {"metadata": metadata, "spec": spec}
         try:
             answer = await self._client.merge_patch(f"{self._collection}/{self._name}", patch)
         except (KubeConflictError, KubeNotFoundError):
@@ -119,6 +138,13 @@ class Lease:
         except KubeNotFoundError:
             return None
 
+    def _named_in(self, body: Mapping[str, Any] | None) -> str | None:
+        """What the holder serves, if it is something else."""
+        if body is None or not _spec(body).get("holderIdentity"):
+            return None
+        said = (body["metadata"].get("annotations") or {}).get(_SERVES)
+        return None if said == self._serves else said
+
     def _has_expired(self, body: dict[str, Any] | None) -> bool:
         """Whether the record has not changed for the duration of the Lease."""
         record = None if body is None else body["metadata"]["resourceVersion"]
@@ -132,7 +158,7 @@ class Lease:
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name},
+            "metadata": {"name": self._name, "annotations": {_SERVES: self._serves}},
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": self._duration_s,

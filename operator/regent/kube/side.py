@@ -22,6 +22,7 @@ from regent.kube.service_account import own_namespace
 from regent.kube.settings import KubeSettings
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import cancel, first_of, unless_set
+from regent.reconcile.other_regent import describe_scope
 from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 _OF_DURATION: Final = 2 / 3
@@ -66,7 +67,9 @@ class KubernetesSide:
         self._broker_questions = broker_questions
         self._on_serving = on_serving
         self._leadership = Leadership(
-            duration_s=settings.lease_duration_s, retry_s=settings.lease_retry_s
+            duration_s=settings.lease_duration_s,
+            retry_s=settings.lease_retry_s,
+            on_rival=self._notice_rival,
         )
 
     def set_elected(self, is_elected: bool) -> None:
@@ -143,6 +146,14 @@ class KubernetesSide:
     def _set_operator(self, operator: KubeOperator) -> None:
         self.operator = operator
 
+    def _notice_rival(self, rival: str | None) -> None:
+        self._health.shares_lease(
+            rival
+            and f"the Lease {self._settings.lease} is also that of another Regent, which serves "
+            f"{rival}: in client mode only one of the two serves anything; give each a lease_name "
+            "of its own"
+        )
+
     def _client(self, max_connections: int, request_timeout_s: float) -> KubeClient:
         return KubeClient(
             max_connections=max_connections,
@@ -157,6 +168,7 @@ class KubernetesSide:
             namespace=self._settings.lease_namespace or own_namespace(),
             name=self._settings.lease_name,
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
+            serves=describe_scope(self._settings.served_resources),
             duration_s=self._settings.lease_duration_s,
             now=lambda: datetime.now(UTC),
         )

@@ -129,7 +129,7 @@ def _parts(absence: Absence, consequence: str) -> tuple[str | None, ...]:
             "its log says whether it reaches the API server and may write Leases",
         )
     return (
-        f"{leads} and serves only {_scope(served)}",
+        f"{leads} and serves only {describe_scope(served)}",
         consequence,
         f"have it serve this resource, too, or stop it: then one with the Lease {absence.lease} "
         "can be the controller",
@@ -151,7 +151,7 @@ def _named(regent: ActiveRegent) -> str:
     return f"Regent replica {regent.controller_id} with the Lease {served.lease}"
 
 
-def _scope(served: ServedResources) -> str:
+def describe_scope(served: ServedResources) -> str:
     """Which resources it serves, for people."""
     cluster = None
     if served.cluster_name is not None:

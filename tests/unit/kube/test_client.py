@@ -82,6 +82,7 @@ async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
         namespace="x",
         name="regent",
         identity="a",
+        serves="resources without spec.clusterRef",
         duration_s=15,
         now=lambda: datetime.now(UTC),
     )

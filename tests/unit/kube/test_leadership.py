@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 import pytest
@@ -50,10 +51,12 @@ class LeaseServer(KubeClient):
         if self.body is None:
             raise KubeNotFoundError("no such lease", status=404)
         if method == "PATCH":
-            version = body.get("metadata", {}).get("resourceVersion", str(self.version))
-            if version != str(self.version):
+            metadata = body.get("metadata", {})
+            if metadata.get("resourceVersion", str(self.version)) != str(self.version):
                 raise KubeConflictError("changed", status=409)
-            return self._store(self.body["metadata"], {**self.body["spec"], **body["spec"]})
+            return self._store(
+                {**self.body["metadata"], **metadata}, {**self.body["spec"], **body["spec"]}
+            )
         return self.body
 
     def edit(self, **spec: Any) -> None:
@@ -100,14 +103,18 @@ class SilentLeaseServer(FarLeaseServer):
 class Replica:
     """One process."""
 
-    def __init__(self, server: KubeClient, name: str) -> None:
+    def __init__(self, server: KubeClient, name: str, *, serves: str = "all") -> None:
         self.name = name
-        self.leadership = Leadership(duration_s=DURATION_S, retry_s=2)
+        self.rival: str | None = None
+        self.leadership = Leadership(
+            duration_s=DURATION_S, retry_s=2, on_rival=partial(setattr, self, "rival")
+        )
         lease = Lease(
             server,
             namespace="kafka",
             name="regent",
             identity=name,
+            serves=serves,
             duration_s=DURATION_S,
             now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
         )
@@ -330,5 +337,64 @@ def test_the_elected_replica_keeps_the_lease_though_an_answer_takes_most_of_its_
         await elapse(40)
         assert (one.serves, two.serves, server.holder) == (False, False, "far")
         assert server.body["spec"]["leaseTransitions"] == transitions + 2
+
+    _play(scenario)
+
+
+def _play_rivals(scenario: Scenario) -> None:
+    """Two Regents that serve different resources, with one Lease."""
+
+    async def play() -> None:
+        server = LeaseServer()
+        rivals = (Replica(server, name, serves=name) for name in ("east", "west"))
+        await scenario(server, *rivals)
+
+    run(play())
+
+
+def test_two_regents_that_take_one_lease_from_each_other_notice() -> None:
+    async def scenario(server: LeaseServer, east: Replica, west: Replica) -> None:
+        east.leadership.set_elected(True)
+        west.leadership.set_elected(True)
+        await elapse(10)
+        assert (east.rival, west.rival) == (None, None), "it may be an upgrade"
+        await elapse(20)
+        assert (east.rival, west.rival) == ("west", "east")
+        west.task.cancel()
+        await asyncio.gather(west.task, return_exceptions=True)
+        await elapse(10)
+        assert east.rival is None
+
+    _play_rivals(scenario)
+
+
+def test_who_waits_for_the_lease_of_another_regent_notices() -> None:
+    async def scenario(server: LeaseServer, east: Replica, west: Replica) -> None:
+        await elapse(60)
+        waiting, holder = (west, east) if east.serves else (east, west)
+        assert (waiting.serves, holder.serves) == (False, True)
+        assert (waiting.rival, holder.rival) == (holder.name, None)
+
+    _play_rivals(scenario)
+
+
+def test_replicas_of_one_regent_are_no_rivals() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(60)
+        assert (one.rival, two.rival) == (None, None)
+
+    _play(scenario)
+
+
+def test_a_lease_that_does_not_say_what_its_holder_serves_is_nobodys_else() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        server.version += 1
+        server.body = {
+            "metadata": {"resourceVersion": str(server.version)},
+            "spec": {"holderIdentity": "a Regent of before"},
+        }
+        await elapse(10)
+        assert (one.rival, two.rival) == (None, None)
 
     _play(scenario)

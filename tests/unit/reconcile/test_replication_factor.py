@@ -277,6 +277,11 @@ class TestRefusals:
         plan = plan_topic(request(owned(replicas=3), cordoned, config={}))
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
+        assert said(plan).message == (
+            "spec.replicas: 3 replicas need 3 live brokers, there are 2 that can get some "
+            "([1, 2]), [3] get none: they shut down, or a BrokerDrain has cordoned them; waiting "
+            "for more, for partitions [0, 1]; trying again"
+        )
 
     def test_racks_of_some_brokers_only(self) -> None:
         racks = {1: "a", 2: "b", 3: None}

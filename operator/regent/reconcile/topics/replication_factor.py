@@ -58,7 +58,7 @@ def replica_change(request: TopicRequest) -> ReplicaChange:
     limit = may_begin(topic, moving_elsewhere=request.moving_elsewhere)
     plan = plan_replicas(topic, factor=factor, live=live, eligible=eligible, limit=limit)
     command = ReassignTopic(topic.name, plan.targets, topic.topic_id) if plan.targets else None
-    findings = (_too_few_brokers(factor, eligible, plan.unplaced),) if plan.unplaced else ()
+    findings = (_too_few_brokers(factor, live, eligible, plan.unplaced),) if plan.unplaced else ()
     return ReplicaChange(command, findings)
 
 
@@ -148,13 +148,19 @@ def _racks_unknown(request: TopicRequest, growing: Sequence[PartitionView]) -> F
 
 
 def _too_few_brokers(
-    factor: int, eligible: Iterable[BrokerRack], partitions: tuple[int, ...]
+    factor: int,
+    live: Iterable[BrokerRack],
+    eligible: Iterable[BrokerRack],
+    partitions: tuple[int, ...],
 ) -> Finding:
     brokers = sorted(broker.broker_id for broker in eligible)
+    others = sorted({broker.broker_id for broker in live}.difference(brokers))
+    why = f", {others[:_SHOWN]} get none: they shut down, or a BrokerDrain has cordoned them"
     return Finding(
         ConditionReason.NOT_ENOUGH_BROKERS,
         f"{factor} replicas need {factor} live brokers, there are {len(brokers)} that can get some "
-        f"({brokers[:_SHOWN]}); waiting for more, for partitions {list(partitions[:_SHOWN])}",
+        f"({brokers[:_SHOWN]}){why if others else ''}; waiting for more, for partitions "
+        f"{list(partitions[:_SHOWN])}",
         _FIELD,
         is_transient=True,
     )
