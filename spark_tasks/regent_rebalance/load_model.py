@@ -18,9 +18,13 @@ HOW: Final = ("measured", "idle", "grown", "estimated", "unknown")
 """How the rate of an interval is known, the best way first."""
 
 BAD: Final = (
-    "repeated", "negative", "recreated", "offset_fell", "no_leader", "no_size", "no_offset", "gap",
+    "repeated", "impossible", "recreated", "offset_fell",
+    "no_leader", "no_size", "no_offset", "gap",
 )  # fmt: skip
 """What is wrong with a sample."""
+
+MOST: Final = 2**53
+"""No size, offset or rate is more, as in snapshots: up to here floats are exact."""
 
 BROKER_LOADS: Final = ("disk", "leader_in", "follower_in", "out")
 
@@ -171,12 +175,10 @@ def _cleaned(samples: Any) -> Any:
     """Samples without values that cannot be."""
 
     def possible(column: str) -> str:
-        return (
-            f"CASE WHEN {column} >= 0 AND double({column}) < double('infinity') THEN {column} END"
-        )
+        return f"CASE WHEN {column} BETWEEN 0 AND {MOST} THEN {column} END"
 
     impossible = " OR ".join(
-        f"coalesce({column} < 0 OR double({column}) >= double('infinity'), false)"
+        f"coalesce({column} NOT BETWEEN 0 AND {MOST}, false)"
         for column in ("log_start_offset", "log_end_offset", "bytes_in", "bytes_out")
     )
     return (
@@ -188,12 +190,15 @@ def _cleaned(samples: Any) -> Any:
             "compacted",
             f.unix_millis("time").alias("time"),
             f.expr("CASE WHEN leader >= 0 THEN leader END AS leader"),
-            f.expr("transform(sizes, size -> CASE WHEN size >= 0 THEN size END) AS sizes"),
+            f.expr(f"transform(sizes, size -> {possible('size')}) AS sizes"),
             f.expr(f"{possible('log_start_offset')} AS start"),
             f.expr(f"{possible('log_end_offset')} AS end"),
             f.expr(f"{possible('bytes_in')} AS measured_in"),
             f.expr(f"{possible('bytes_out')} AS measured_out"),
-            f.expr(f"{impossible} OR coalesce(exists(sizes, size -> size < 0), false) AS negative"),
+            f.expr(
+                f"{impossible} OR coalesce(exists(sizes, size -> size NOT BETWEEN 0 AND {MOST}), "
+                "false) AS impossible"
+            ),
         )
         .withColumn(
             "led_size",
@@ -281,7 +286,8 @@ def _broker_sums(intervals: Any) -> Any:
     def summed(what: str, where: str, name: str) -> Any:
         """Nothing where there is nothing to add, unknown where nothing of it is known."""
         return f.expr(
-            f"CASE WHEN count_if({where}) = 0 THEN 0 ELSE sum({what}) FILTER (WHERE {where}) END "
+            f"CASE WHEN count_if({where}) = 0 THEN 0"
+            f" ELSE try_sum({what}) FILTER (WHERE {where}) END "
             f"AS {name}"
         )
 

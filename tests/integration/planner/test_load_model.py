@@ -132,20 +132,35 @@ def test_percentiles_are_nearest_ranks(spark: Any, percentile: float, rank: int)
     ("samples", "bad"),
     [
         pytest.param(
-            [partition(5, 10), partition(-5, 20)], {"negative": 1, "no_size": 1}, id="size"
+            [partition(5, 10), partition(-5, 20)], {"impossible": 1, "no_size": 1}, id="size"
         ),
         pytest.param(
-            [partition(5, -10), partition(5, 10)], {"negative": 1, "no_offset": 1}, id="offset"
+            [partition(5, -10), partition(5, 10)], {"impossible": 1, "no_offset": 1}, id="offset"
         ),
         pytest.param(
             [partition(), partition(5, 200, topic_id="B", bytes_in=-1.0)],
-            {"negative": 1, "recreated": 1},
+            {"impossible": 1, "recreated": 1},
             id="rate",
         ),
         pytest.param(
             [partition(), partition(5, 200, topic_id="B", bytes_in=math.nan)],
-            {"negative": 1, "recreated": 1},
+            {"impossible": 1, "recreated": 1},
             id="no number",
+        ),
+        pytest.param(
+            [partition(5, 10), partition(2**62, 20)],
+            {"impossible": 1, "no_size": 1},
+            id="huge size",
+        ),
+        pytest.param(
+            [partition(5, 2**62), partition(5, 10)],
+            {"impossible": 1, "no_offset": 1},
+            id="huge offset",
+        ),
+        pytest.param(
+            [partition(), partition(5, 200, topic_id="B", bytes_in=1e308)],
+            {"impossible": 1, "recreated": 1},
+            id="huge rate",
         ),
         pytest.param(
             [partition(), partition(5, 200, topic_id="B")], {"recreated": 1}, id="another id"
