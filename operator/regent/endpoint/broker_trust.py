@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import asyncio
 import enum
-import functools
 import socket
 import time
 from collections.abc import Awaitable, Callable, Collection, Iterable
@@ -25,7 +24,10 @@ _FRESH_S: Final = 30.0
 """For so long the addresses of a host are not looked up again."""
 
 Resolve = Callable[[str], Awaitable[Collection[str]]]
-"""Addresses of a host; none if it is not known."""
+"""Addresses of a host; none if there is no such host. OSError: nobody can say so now."""
+
+_NO_SUCH_HOST: Final = (socket.EAI_NONAME, socket.EAI_NODATA)
+"""What name servers have answered; every other failure is one for now."""
 
 
 class TrustedAsBrokers(enum.StrEnum):
@@ -37,8 +39,11 @@ class TrustedAsBrokers(enum.StrEnum):
 
 
 class _Resolved(NamedTuple):
+    """Addresses of a host as of a time; ``is_old``: name servers did not answer then."""
+
     addresses: Collection[str]
     at: float
+    is_old: bool = False
 
 
 class BrokerTrust:
@@ -86,7 +91,7 @@ class BrokerTrust:
             return True
         if self._is_judged_by_address(peer) and not knows_brokers:
             return None
-        self._refuse(_refusal(peer))
+        self._refuse(_refusal(peer, unanswered=self._unanswered(peer)))
         return False
 
     async def _is_believed(self, peer: Peer) -> bool:
@@ -94,10 +99,19 @@ class BrokerTrust:
             return True
         if not self._is_judged_by_address(peer):
             return peer.principal == ANONYMOUS and self._trusted is TrustedAsBrokers.EVERYBODY
+        return await self._comes_from(peer.address, self._hosts())
+
+    def _hosts(self) -> Collection[str]:
         brokers = self._view().brokers.values()
-        return await self._comes_from(
-            peer.address, dict.fromkeys(e.host for broker in brokers for e in broker.endpoints)
-        )
+        return dict.fromkeys(e.host for broker in brokers for e in broker.endpoints)
+
+    def _unanswered(self, peer: Peer) -> str | None:
+        """A host of brokers for which name servers do not answer, if that may be why a peer is not
+        known."""
+        if not self._is_judged_by_address(peer):
+            return None
+        hosts = sorted(self._hosts())
+        return next((h for h in hosts if h in self._resolved and self._resolved[h].is_old), None)
 
     def _is_judged_by_address(self, peer: Peer) -> bool:
         return peer.principal == ANONYMOUS and self._trusted is TrustedAsBrokers.REGISTERED_BROKERS
@@ -108,43 +122,65 @@ class BrokerTrust:
             return True
         now = time.monotonic()
         stale = [h for h in hosts if h not in known or now - known[h].at > _FRESH_S]
-        found = await asyncio.gather(*map(self._look_up, stale))
-        return any(address in addresses for addresses in found)
+        # Some names may take half a minute: no broker waits for those of others.
+        for lookup in asyncio.as_completed(map(self._look_up, stale)):
+            if address in await lookup:
+                return True
+        return False
 
-    async def _look_up(self, host: str) -> Collection[str]:
+    def _look_up(self, host: str) -> asyncio.Future[Collection[str]]:
         """Addresses of a host. Who asks meanwhile shares the answer: each lookup takes a thread."""
         lookup = self._lookups.get(host)
         if lookup is None:
-            lookup = self._lookups[host] = asyncio.ensure_future(self._resolve(host))
-            lookup.add_done_callback(functools.partial(self._looked_up, host))
-        return await asyncio.shield(lookup)
+            lookup = self._lookups[host] = asyncio.ensure_future(self._newest(host))
+            lookup.add_done_callback(lambda _: self._lookups.pop(host))
+        return lookup
 
-    def _looked_up(self, host: str, lookup: asyncio.Future[Collection[str]]) -> None:
-        del self._lookups[host]
-        if not lookup.cancelled() and lookup.exception() is None:
-            self._resolved[host] = _Resolved(lookup.result(), time.monotonic())
+    async def _newest(self, host: str) -> Collection[str]:
+        """Addresses of a host; while name servers do not answer, those that it had before."""
+        try:
+            addresses = await self._resolve(host)
+            resolved = _Resolved(addresses, time.monotonic())
+        except OSError:
+            known = self._resolved.get(host)
+            addresses = () if known is None else known.addresses
+            resolved = _Resolved(addresses, time.monotonic(), is_old=True)
+        self._resolved[host] = resolved
+        return addresses
 
 
-def _refusal(peer: Peer) -> Refusal:
+def _refusal(peer: Peer, *, unanswered: str | None) -> Refusal:
+    reason = "ClusterAction on Cluster kafka-cluster is not granted: it is not known as a broker"
     remedy = (
         "endpoint_trusted_as_brokers says who is trusted without authentication"
         if peer.principal == ANONYMOUS
         else f"{grant_command(peer.principal, CLUSTER_ACTION)}, or add it to endpoint_super_users"
     )
+    if unanswered is not None:
+        reason += f", and name servers do not answer for the broker's host {unanswered}"
+        remedy = f"if it is a broker, have its host's name resolved here; else {remedy}"
     return Refusal(
         kind="authorization",
         principal=peer.principal,
         address=peer.address,
         listener=peer.listener,
-        reason="ClusterAction on Cluster kafka-cluster is not granted: it is not known as a broker",
+        reason=reason,
         remedy=remedy,
     )
 
 
 async def resolve_host(host: str) -> Collection[str]:
-    """Addresses of a host; none if it is not known."""
+    """Addresses of a host; none if there is no such host, or that is no name of one.
+
+    Raises:
+        OSError: If name servers do not answer.
+    """
     try:
         answers = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
-    except OSError:
+    except UnicodeError:
         return ()
+    except socket.gaierror as error:
+        if error.errno in _NO_SUCH_HOST:
+            return ()
+        raise
     return frozenset(str(address[0]) for *_, address in answers)

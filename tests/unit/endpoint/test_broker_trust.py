@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import pytest
 
 from regent.controller.view import ClusterView
-from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers
+from regent.endpoint import broker_trust
+from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers, resolve_host
 from regent.model.cluster import Broker, EndPoint
 from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
 
@@ -48,8 +50,23 @@ def peer(address: str) -> Peer:
 VIEW = ClusterView(is_active=True, brokers=BROKERS)
 
 
+class Names:
+    """Answers at once. A host without addresses is never answered, one that is missing fails for
+    now."""
+
+    def __init__(self, addresses: Mapping[str, Collection[str]]) -> None:
+        self.addresses = addresses
+
+    async def resolve(self, host: str) -> Collection[str]:
+        if host not in self.addresses:
+            raise socket.gaierror(socket.EAI_AGAIN, "name servers do not answer")
+        if not self.addresses[host]:
+            await asyncio.Event().wait()
+        return self.addresses[host]
+
+
 def trust(
-    names: SlowNames,
+    names: SlowNames | Names,
     *,
     view: ClusterView = VIEW,
     refuse: Refuse = ignore_refusal,
@@ -89,6 +106,35 @@ async def test_who_stops_waiting_for_a_lookup_does_not_end_it_for_others() -> No
     assert await other
 
 
+async def test_a_broker_does_not_wait_for_the_names_of_others() -> None:
+    """A name that is not answered takes half a minute, in which no ISR could change."""
+    judge = trust(Names({**HOSTS, "b": []}))
+    async with asyncio.timeout(5):
+        assert await judge.is_broker(peer("10.0.0.1"))
+
+
+async def test_a_broker_stays_one_while_name_servers_do_not_answer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever is not known has all names looked up again."""
+    monkeypatch.setattr(broker_trust, "_FRESH_S", 0.0)
+    names = Names(HOSTS)
+    judge = trust(names)
+    assert await judge.is_broker(peer("10.0.0.1"))
+    names.addresses = {}
+    assert await judge.is_broker(peer("10.9.9.9")) is False
+    assert await judge.is_broker(peer("10.0.0.1"))
+    names.addresses = {"a": ["10.0.0.3"], "b": ["10.0.0.2"]}
+    assert await judge.is_broker(peer("10.0.0.3"))
+    assert await judge.is_broker(peer("10.0.0.1")) is False
+
+
+@pytest.mark.parametrize("host", ["kafka..example.com", "x" * 64 + ".example.com"])
+async def test_what_is_no_name_of_a_host_has_no_addresses(host: str) -> None:
+    """Brokers register whatever they are set up with."""
+    assert await resolve_host(host) == ()
+
+
 @pytest.mark.parametrize(
     "view",
     [ClusterView(), ClusterView(is_active=True)],
@@ -109,3 +155,11 @@ async def test_a_stranger_is_reported_as_refused() -> None:
     names.answer.set()
     assert await trust(names, refuse=refused.append).is_broker(peer("10.9.9.9")) is False
     assert [each.address for each in refused] == ["10.9.9.9"]
+
+
+async def test_that_name_servers_do_not_answer_is_said_with_the_refusal() -> None:
+    refused: list[Refusal] = []
+    judge = trust(Names({"a": HOSTS["a"]}), refuse=refused.append)
+    assert await judge.is_broker(peer("10.0.0.2")) is False
+    (refusal,) = refused
+    assert "name servers do not answer for the broker's host b" in refusal.reason
