@@ -52,6 +52,7 @@ class ConnectionRegistry:
         self._limits = limits
         self._statistics = statistics
         self._by_group: dict[str, set[Limited]] = {}
+        self._held_bytes: dict[str, int] = {}
         self._rate = TokenBuckets(limits.connection_rate)
         self._request_rate = TokenBuckets(limits.request_rate)
         self._broker_request_rate = TokenBuckets(limits.request_rate)
@@ -82,6 +83,7 @@ class ConnectionRegistry:
         group.remove(connection)
         if not group:
             del self._by_group[connection.group]
+            self._held_bytes.pop(connection.group, None)
             for is_broker in (True, False):
                 self._turns.pop((connection.group, is_broker), None)
         self._statistics.connections -= 1
@@ -109,16 +111,24 @@ class ConnectionRegistry:
             self._request_rate.take(connection.group, tokens, now=now)
 
     def buffer(self, connection: Limited, size: int) -> None:
-        """Note what a connection holds. May close the one that holds most."""
+        """Note what a connection holds. May close one of the address that holds most."""
         if not self._knows(connection):
             return
-        self._statistics.buffered_bytes += size - connection.buffered_bytes
+        group, more = connection.group, size - connection.buffered_bytes
+        self._statistics.buffered_bytes += more
+        self._held_bytes[group] = self._held_bytes.get(group, 0) + more
         connection.buffered_bytes = size
         if self._statistics.buffered_bytes > self._limits.buffered_bytes:
-            max(self, key=lambda each: each.buffered_bytes).end(CloseReason.BUFFERED_BYTES)
+            self._free_bytes()
 
     def _knows(self, connection: Limited) -> bool:
         return connection in self._by_group.get(connection.group, ())
+
+    def _free_bytes(self) -> None:
+        """Close the connection that holds most, of the address that does; a broker's last."""
+        group = self._by_group[max(self._held_bytes, key=self._held_bytes.__getitem__)]
+        victim = max(group, key=lambda each: (not each.is_broker, each.buffered_bytes))
+        victim.end(CloseReason.BUFFERED_BYTES)
 
     def _evict(self) -> None:
         """Close a connection of the address that has most."""

@@ -116,8 +116,12 @@ class KafkaServer:
         self.close_log = CloseLog()
         self.refusals = refusals or RefusalLog()
         self.slots = asyncio.Semaphore(settings.limits.requests_in_progress)
-        # One thread: the objects made of a large request take many times its size.
-        self.decoder: Executor = ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
+        # One thread for brokers and one for others: the objects made of a large request take many
+        # times its size.
+        self.decoders: Mapping[bool, Executor] = {
+            is_broker: ThreadPoolExecutor(1, thread_name_prefix="kafka-server-decoder")
+            for is_broker in (True, False)
+        }
         self._listed = listed_versions(self.codec.apis)
         self._features = features
         self._listening = listening
@@ -204,7 +208,8 @@ class KafkaServer:
             self.pass_through.close()
         for server in self._servers:
             await server.wait_closed()
-        self.decoder.shutdown(wait=False, cancel_futures=True)
+        for decoder in self.decoders.values():
+            decoder.shutdown(wait=False, cancel_futures=True)
 
 
 def _names(names: Mapping[int, str], *, without: Container[int]) -> Mapping[int, str]:

@@ -369,22 +369,14 @@ class ServerConnection(asyncio.Protocol):
         return await self._convert(raw, codec.encode, header, merged)
 
     async def _answer(self, header: RequestHeader, frame: bytes, peer: Peer) -> bytes | PassOn:
-        statistics = self._server.statistics
-        async with (
-            self._within(self._limits.request_s, CloseReason.REQUEST_TIME),
-            self._server.slots,
-        ):
-            statistics.requests_in_progress += 1
-            try:
-                entity = await self._unread_answer(header, peer)
-                if entity is None:
-                    request = await self._decode(frame)
-                    header = request.header
-                    entity = await self._entity(request, peer)
-            except UnsupportedRequestError as error:
-                return self._answer_unsupported(error)
-            finally:
-                statistics.requests_in_progress -= 1
+        async with self._within(self._limits.request_s, CloseReason.REQUEST_TIME):
+            # Who is judged takes no place: it may wait for a name server.
+            entity = await self._unread_answer(header, peer)
+            if entity is None:
+                try:
+                    header, entity = await self._dispatched(frame, peer)
+                except UnsupportedRequestError as error:
+                    return self._answer_unsupported(error)
         if isinstance(entity, Close):
             raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
         if isinstance(entity, PassOn):
@@ -393,6 +385,17 @@ class ServerConnection(asyncio.Protocol):
             self._muted_until = self._loop.time() + entity.seconds
             entity = entity.entity
         return await self._convert(frame, self._server.codec.encode, header, entity)
+
+    async def _dispatched(self, frame: bytes, peer: Peer) -> tuple[RequestHeader, Any]:
+        """The whole header of a request, and what the dispatcher answers."""
+        statistics = self._server.statistics
+        async with self._server.slots:
+            statistics.requests_in_progress += 1
+            try:
+                request = await self._decode(frame)
+                return request.header, await self._entity(request, peer)
+            finally:
+                statistics.requests_in_progress -= 1
 
     async def _unread_answer(self, header: RequestHeader, peer: Peer) -> Any | Close | None:
         """The answer to who may not ask this; None: the request is to be read."""
@@ -414,7 +417,7 @@ class ServerConnection(asyncio.Protocol):
         if len(frame) < _CONVERTED_IN_THREAD:
             return convert(*values)
         spent_s, result = await self._loop.run_in_executor(
-            self._server.decoder, _timed, convert, values
+            self._server.decoders[self.is_broker], _timed, convert, values
         )
         self._spent(spent_s)
         return result

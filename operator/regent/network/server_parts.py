@@ -29,7 +29,7 @@ class ServerParts(Protocol):
     close_log: CloseLog
     refusals: RefusalLog
     slots: asyncio.Semaphore
-    decoder: Executor
+    decoders: Mapping[bool, Executor]
     dispatcher: Dispatcher
     admit: Admit
     pass_through: PassThrough | None

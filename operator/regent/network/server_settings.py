@@ -20,8 +20,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
         frame_bytes: Size of a request.
         unauthenticated_frame_bytes: The same before SASL has ended (Kafka's
             sasl.server.max.receive.size).
-        buffered_bytes: Of all requests that have not been processed yet. If it is exceeded, the
-            connection that holds most is closed.
+        buffered_bytes: Of all requests that have not been processed yet. If it is exceeded, of the
+            address that holds most the connection that does is closed.
         idle_s: Time without a request (connections.max.idle.ms).
         frame_s: Time from the first byte of a request to its last, and for a peer to take an
             answer.

@@ -190,7 +190,7 @@ class EndpointOptions(BaseModel):
         ge=1024 * 1024,
         le=2**40,
         description="Size of all requests that have not been processed yet. When there is more, "
-        "the connection that holds most is closed.",
+        "of the address that holds most the connection that does is closed.",
     )
     endpoint_idle_timeout_s: float = Field(
         default=600.0,

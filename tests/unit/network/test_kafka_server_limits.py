@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import struct
+import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -12,10 +15,10 @@ import pytest
 from regent.network import connection_registry
 from regent.network.server_statistics import CloseReason
 from regent.protocol.framing import RequestHeader
-from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
-from regent.protocol.server_codec import Request
+from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, Api
+from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Admission, Peer
-from tests.support.kafka_client import connected
+from tests.support.kafka_client import connected, request_frame
 from tests.support.served_requests import make
 from tests.unit.network.kafka_servers import (
     NONE_LEFT,
@@ -26,6 +29,9 @@ from tests.unit.network.kafka_servers import (
     serving,
     until,
 )
+
+STRANGER = "127.0.0.2"
+"""Another address of this machine than clients of the tests have."""
 
 
 @pytest.fixture
@@ -105,6 +111,25 @@ async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
             modest.writer.write(struct.pack(">ii", 5, 1))
             assert await modest.answer(CONTROLLED_SHUTDOWN, 0, 5)
         await until(at(server, buffered_bytes=0, connections=0))
+
+
+async def test_what_other_addresses_hold_does_not_close_a_broker_when_memory_is_short(
+    controller: Controller,
+) -> None:
+    """Each of their connections holds less than the broker's, all of them hold more."""
+    padded = request_frame(CONTROLLED_SHUTDOWN, 1, 7, {"brokerId": 1}) + bytes(40_000)
+    async with (
+        serving(controller, limited(buffered_bytes=110_000)) as server,
+        connected(server.port) as broker,
+        contextlib.AsyncExitStack() as strangers,
+    ):
+        for _ in range(3):
+            stranger = await strangers.enter_async_context(connected(server.port, local=STRANGER))
+            stranger.writer.write(struct.pack(">i", 200_000) + bytes(30_000))
+        await until(lambda: server.statistics.buffered_bytes == 3 * 30_004)
+        broker.send_frame(padded)
+        assert await broker.answer(CONTROLLED_SHUTDOWN, 1, 7)
+        await closed_for(server, CloseReason.BUFFERED_BYTES)
 
 
 async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
@@ -190,6 +215,67 @@ async def test_requests_over_the_number_in_progress_wait(controller: Controller)
         await one.answer(CONTROLLED_SHUTDOWN, 1, first)
         await other.answer(CONTROLLED_SHUTDOWN, 1, second)
     assert controller.most_in_progress == 1
+
+
+async def brokers_are_at_home(_: RequestHeader, peer: Peer) -> Admission:
+    return Admission(is_broker=peer.address != STRANGER)
+
+
+async def test_a_broker_does_not_wait_for_strangers_to_be_judged(controller: Controller) -> None:
+    """That takes long where a name server does not answer, and any number may ask."""
+    judged = 0
+
+    async def admit(header: RequestHeader, peer: Peer) -> Admission:
+        nonlocal judged
+        judged += 1
+        if peer.address == STRANGER:
+            await asyncio.Event().wait()
+        return await brokers_are_at_home(header, peer)
+
+    async with (
+        serving(controller, limited(requests_in_progress=1), admit=admit) as server,
+        connected(server.port) as broker,
+        connected(server.port, local=STRANGER) as stranger,
+    ):
+        stranger.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        await until(lambda: judged == 1)
+        await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+class Tedious(ServerCodec):
+    """Reads what strangers send when the test says so."""
+
+    def __init__(self, apis: Mapping[int, Api]) -> None:
+        super().__init__(apis)
+        self.may_read = threading.Event()
+        self.is_reading = False
+
+    def decode(self, frame: bytes) -> Request:
+        request = super().decode(frame)
+        if request.entity.broker_id == 2:
+            self.is_reading = True
+            self.may_read.wait()
+        return request
+
+
+async def test_a_broker_does_not_wait_for_large_requests_of_others_to_be_read(
+    controller: Controller,
+) -> None:
+    """Each may take a second, and many may wait."""
+    large = bytes(100_000)
+    async with (
+        serving(controller, admit=brokers_are_at_home) as server,
+        connected(server.port) as broker,
+        connected(server.port, local=STRANGER) as stranger,
+    ):
+        server.codec = codec = Tedious(server.codec.apis)
+        stranger.send_frame(request_frame(CONTROLLED_SHUTDOWN, 1, 1, {"brokerId": 2}) + large)
+        try:
+            await until(lambda: codec.is_reading)
+            broker.send_frame(request_frame(CONTROLLED_SHUTDOWN, 1, 7, {"brokerId": 1}) + large)
+            assert await broker.answer(CONTROLLED_SHUTDOWN, 1, 7)
+        finally:
+            codec.may_read.set()
 
 
 class Laborious(Controller):
