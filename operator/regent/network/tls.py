@@ -14,6 +14,7 @@ from regent.files.small_files import require_small
 from regent.model.certificates import Certificate, certificate_of
 from regent.model.errors import ConfigurationError
 from regent.network.file_state import state_of
+from regent.network.tls_buffers import keep_tls_buffers_small
 
 logger = logging.getLogger(__name__)
 
@@ -57,6 +58,7 @@ class ReloadingTls:
         *,
         certificate: Path | None = None,
     ) -> None:
+        keep_tls_buffers_small()
         self._title = title
         self._files = tuple(file for file in files if file is not None)
         self._make = make

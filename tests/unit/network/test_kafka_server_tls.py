@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 import ssl
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -19,7 +21,7 @@ from regent.network.server_tls import ClientAuth, server_tls
 from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN
 from sandbox import wait_until_async
 from tests.support.kafka_client import connected, request_frame
-from tests.unit.network.kafka_servers import Controller, closed_for
+from tests.unit.network.kafka_servers import Controller, at, closed_for, until
 from tests.unit.network.secured_servers import Authority, serving, shut_down
 
 
@@ -168,6 +170,23 @@ async def test_a_client_that_never_ends_its_handshake_is_closed(
     ):
         await client.closed()
         assert server.statistics.connections == 0
+
+
+async def test_a_connection_takes_little_memory(controller: Controller, tmp_path: Path) -> None:
+    """There may be thousands, of clients that are silent for minutes, or have not said a byte."""
+    count = 20
+    async with (
+        serving(controller, tls=Authority(tmp_path).files) as server,
+        contextlib.AsyncExitStack() as clients,
+    ):
+        tracemalloc.start()
+        clients.callback(tracemalloc.stop)
+        for _ in range(count):
+            await clients.enter_async_context(connected(server.port))
+        await until(at(server, connections=count))
+        await asyncio.sleep(0.1)  # each begins with TLS in a step of its own
+        taken, _ = tracemalloc.get_traced_memory()
+        assert taken / count < 100_000
 
 
 async def test_a_renewed_certificate_is_used_for_the_next_connection(
