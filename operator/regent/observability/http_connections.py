@@ -7,6 +7,7 @@ sockets, so that clients which are silent, slow or many cannot keep others from 
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -42,64 +43,86 @@ class ConnectionLimiter:
     """Protocol factory for ``loop.create_server``: wraps that of the HTTP server.
 
     Belongs to one event loop.
+
+    Args:
+        factory: Makes the HTTP server's protocols.
+        limits: What is enforced here: connections, and the two times.
+        tls: Connections begin with TLS. It is begun here, as a connection counts before that, too.
     """
 
-    def __init__(self, factory: Callable[[], asyncio.Protocol], limits: HttpLimits) -> None:
+    def __init__(
+        self,
+        factory: Callable[[], asyncio.Protocol],
+        limits: HttpLimits,
+        *,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._factory = factory
         self._limits = limits
-        self._open: dict[asyncio.BaseTransport, _Connection] = {}
+        self._tls = tls
+        self._open: dict[_Connection, None] = {}
 
     def __call__(self) -> asyncio.Protocol:
-        return _Connection(self._factory(), self)
+        return _Connection(self._factory(), self, self._tls)
 
     def __len__(self) -> int:
         return len(self._open)
 
     def request_received(self, transport: asyncio.BaseTransport | None) -> None:
         """A complete request has come: from here on only the total time counts."""
-        connection = None if transport is None else self._open.get(transport)
-        if connection is not None:
+        connection = None if transport is None else transport.get_protocol()
+        if isinstance(connection, _Connection):
             connection.has_request = True
 
     def abort_all(self) -> None:
         """Close every connection at once, whatever is still to be sent."""
-        for transport in list(self._open):
-            cast(asyncio.Transport, transport).abort()
+        for connection in list(self._open):
+            connection.abort()
 
-    def opened(self, transport: asyncio.Transport, connection: _Connection) -> None:
+    def opened(self, connection: _Connection) -> None:
         """Take a connection in; make room for it if there is none."""
         if len(self._open) >= self._limits.connections:
-            silent = (t for t, other in self._open.items() if not other.has_request)
+            silent = (other for other in self._open if not other.has_request)
             victim = next(silent, None) or next(iter(self._open))
-            self._open.pop(victim).cancel_timers()
-            cast(asyncio.Transport, victim).abort()
-        self._open[transport] = connection
+            self.closed(victim)
+            victim.abort()
+        self._open[connection] = None
         loop = asyncio.get_running_loop()
         connection.timers = (
             loop.call_later(self._limits.request_s, connection.abort_without_request),
-            loop.call_later(self._limits.total_s, transport.abort),
+            loop.call_later(self._limits.total_s, connection.abort),
         )
 
-    def closed(self, transport: asyncio.BaseTransport) -> None:
+    def closed(self, connection: _Connection) -> None:
         """Forget a connection."""
-        connection = self._open.pop(transport, None)
-        if connection is not None:
+        if connection in self._open:
+            del self._open[connection]
             connection.cancel_timers()
 
 
 class _Connection(asyncio.Protocol):
-    """Passes everything on to the HTTP server's protocol."""
+    """Passes everything on to the HTTP server's protocol, once TLS is there."""
 
-    def __init__(self, inner: asyncio.Protocol, limiter: ConnectionLimiter) -> None:
+    def __init__(
+        self, inner: asyncio.Protocol, limiter: ConnectionLimiter, tls: ssl.SSLContext | None
+    ) -> None:
         self._inner = inner
         self._limiter = limiter
+        self._tls = tls
         self._transport: asyncio.Transport | None = None
+        self._starting_tls: asyncio.Task[None] | None = None
+        self._is_served = False
+        self._early: list[bytes] = []
         self.has_request = False
         self.timers: tuple[asyncio.TimerHandle, ...] = ()
 
-    def abort_without_request(self) -> None:
-        if not self.has_request and self._transport is not None:
+    def abort(self) -> None:
+        if self._transport is not None:
             self._transport.abort()
+
+    def abort_without_request(self) -> None:
+        if not self.has_request:
+            self.abort()
 
     def cancel_timers(self) -> None:
         for timer in self.timers:
@@ -107,19 +130,46 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
-        self._limiter.opened(self._transport, self)
+        self._limiter.opened(self)
+        if self._tls is None:
+            self._serve(transport)
+            return
+        self._transport.pause_reading()
+        self._starting_tls = asyncio.get_running_loop().create_task(
+            self._start_tls(self._transport, self._tls)
+        )
+
+    async def _start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            # No time-out of its own: there is one for all that comes before a request.
+            secured = await loop.start_tls(transport, self, tls, server_side=True)
+        except OSError:  # ssl.SSLError included: not our certificate, no TLS, or nobody any more
+            transport.abort()
+            return
+        if secured is not None and not secured.is_closing():
+            self._serve(secured)
+
+    def _serve(self, transport: asyncio.BaseTransport) -> None:
+        self._is_served = True
         self._inner.connection_made(transport)
+        for data in self._early:
+            self._inner.data_received(data)
+        self._early.clear()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is not None:
-            self._limiter.closed(self._transport)
-        self._inner.connection_lost(exc)
+        self._limiter.closed(self)
+        if self._is_served:
+            self._inner.connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        self._inner.data_received(data)
+        if self._is_served:
+            self._inner.data_received(data)
+        else:  # with the end of the handshake
+            self._early.append(data)
 
     def eof_received(self) -> bool | None:
-        return self._inner.eof_received()
+        return self._inner.eof_received() if self._is_served else None
 
     def pause_writing(self) -> None:
         self._inner.pause_writing()

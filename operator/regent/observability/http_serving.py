@@ -50,11 +50,8 @@ async def serving(
     )
     await runner.setup()
     assert runner.server is not None
-    connections = ConnectionLimiter(runner.server, limits)
-    handshake_s = None if tls is None else limits.request_s
-    server = await get_running_loop().create_server(
-        connections, sock=listening, ssl=tls, ssl_handshake_timeout=handshake_s
-    )
+    connections = ConnectionLimiter(runner.server, limits, tls=tls)
+    server = await get_running_loop().create_server(connections, sock=listening)
     try:
         yield connections
     finally:

@@ -7,7 +7,7 @@ import gzip
 import hashlib
 import zlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import aiohttp
@@ -18,6 +18,7 @@ from regent.kube.plan_exchange_port import PlannerAnswer
 from regent.kube.plan_runner import PlanTask
 from regent.model.errors import ConfigurationError
 from regent.network.listening import listening_socket
+from regent.network.server_tls import TlsFiles, server_tls
 from regent.observability.http_connections import HttpLimits
 from regent.planning.goals import PlannerGoals
 from regent.servers.plan_exchange import ANSWERED_KNOWN, PlanExchange, open_exchange
@@ -335,6 +336,37 @@ async def test_with_tls_a_driver_knows_the_exchange_by_its_authority(tmp_path: P
             certified(tmp_path)
             with pytest.raises(ExchangeError, match="CERTIFICATE_VERIFY_FAILED"):
                 await asyncio.to_thread(client(url, tmp_path).task)
+    exchange.close()
+
+
+async def test_who_never_begins_with_tls_makes_room_for_drivers(tmp_path: Path) -> None:
+    files = certified(tmp_path)
+    exchange = PlanExchange(
+        listening_socket("127.0.0.1", 0, setting="planner_exchange"),
+        tls=server_tls(
+            TlsFiles(
+                certificate=files["planner_exchange_tls_certificate_file"],
+                key=files["planner_exchange_tls_key_file"],
+            )
+        ),
+        max_bytes=1000,
+        limits=HttpLimits(connections=2, request_s=300),
+    )
+    (tmp_path / "ca.crt").write_bytes(files["planner_exchange_tls_ca_file"].read_bytes())
+    host, port = exchange.url.removeprefix("https://").split(":")
+    async with exchange.served(), AsyncExitStack() as stack:
+        silent = []
+        for _ in range(4):
+            reader, writer = await asyncio.open_connection(host, int(port))
+            stack.callback(writer.close)
+            silent.append(reader)
+        async with asyncio.timeout(60):
+            for reader in silent[:2]:
+                with suppress(ConnectionResetError):
+                    assert await reader.read() == b""
+        with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
+            driver = client(exchange.url.replace(host, "localhost"), tmp_path)
+            assert await asyncio.to_thread(driver.snapshot) == TASK.snapshot
     exchange.close()
 
 
