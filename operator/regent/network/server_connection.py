@@ -52,6 +52,9 @@ take up to a second per megabyte, and an answer may be larger than its request."
 _TOKEN_BYTES: Final = 1024
 """A request takes one token of its address's rate, and one more for each of so many bytes."""
 
+_OVERHEAD_BYTES: Final = 64
+"""Memory that a request takes beside its bytes, until it is processed."""
+
 _DETAIL_LENGTH: Final = 200
 """Characters of a reason that are logged: it may have what the client sent, such as its name."""
 
@@ -162,11 +165,13 @@ class ServerConnection(asyncio.Protocol):
         if self._reason is not None:
             return
         try:
-            self._frames.extend(self._reader.feed(data))
+            frames = self._reader.feed(data)
         except FrameError as error:
             self.end(CloseReason.FRAME_SIZE, str(error))
             return
-        self._server.registry.buffer(self, self.buffered_bytes + len(data))
+        self._frames.extend(frames)
+        taken = len(data) + len(frames) * _OVERHEAD_BYTES
+        self._server.registry.buffer(self, self.buffered_bytes + taken)
         if self._frames and self.buffered_bytes > _READ_AHEAD:
             self._transport.pause_reading()
         self._wake_up()
@@ -322,7 +327,7 @@ class ServerConnection(asyncio.Protocol):
                 async with self._within(self._limits.frame_s, CloseReason.SLOW_REQUEST):
                     await self._until(lambda: bool(self._frames))
         frame = self._frames.popleft()
-        self._processed_bytes = len(frame) + 4
+        self._processed_bytes = len(frame) + 4 + _OVERHEAD_BYTES
         self.last_active = self._loop.time()
         await self._server.registry.wait_turn(self, 1 + len(frame) // _TOKEN_BYTES)
         if self._muted_until > self._loop.time():

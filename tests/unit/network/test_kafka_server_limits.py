@@ -7,6 +7,7 @@ import contextlib
 import struct
 import threading
 import time
+import tracemalloc
 from collections.abc import Mapping
 from typing import Any
 
@@ -29,6 +30,9 @@ from tests.unit.network.kafka_servers import (
     serving,
     until,
 )
+
+OVERHEAD = 64
+"""Bytes that a request counts beside its own."""
 
 STRANGER = "127.0.0.2"
 """Another address of this machine than clients of the tests have."""
@@ -111,6 +115,23 @@ async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
             modest.writer.write(struct.pack(">ii", 5, 1))
             assert await modest.answer(CONTROLLED_SHUTDOWN, 0, 5)
         await until(at(server, buffered_bytes=0, connections=0))
+
+
+async def test_small_requests_that_wait_count_what_they_take(controller: Controller) -> None:
+    """The memory of each is some times its bytes."""
+    controller.may_answer.clear()
+    async with serving(controller) as server, connected(server.port) as client:
+        client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        await until(lambda: controller.in_progress == 1)
+        small = struct.pack(">i2s", 2, b"ab") * 20_000
+        tracemalloc.start()
+        try:
+            client.writer.write(small)
+            await until(lambda: server.statistics.buffered_bytes > 64 * 1024)
+            taken, _ = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert taken < 2 * server.statistics.buffered_bytes
 
 
 async def test_what_other_addresses_hold_does_not_close_a_broker_when_memory_is_short(
@@ -210,7 +231,7 @@ async def test_requests_over_the_number_in_progress_wait(controller: Controller)
         first = one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         await until(lambda: controller.in_progress == 1)
         second = other.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-        await until(lambda: server.statistics.buffered_bytes == 2 * 22)
+        await until(lambda: server.statistics.buffered_bytes == 2 * (22 + OVERHEAD))
         controller.may_answer.set()
         await one.answer(CONTROLLED_SHUTDOWN, 1, first)
         await other.answer(CONTROLLED_SHUTDOWN, 1, second)
