@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Final, Protocol
 
 from regent.network.server_settings import ServerLimits
@@ -13,6 +13,10 @@ from regent.network.token_bucket import TokenBuckets
 TIME_SHARE: Final = 0.25
 """Of the processor's time, how much of it is spent at most on reading and answering the requests of
 one address. Those of brokers are not counted."""
+
+_AUTHENTICATION_S: Final = 2.0
+"""For so long a connection that has not authenticated is taken for one that is about to: else of
+many that come at once each would close the one before."""
 
 
 class Limited(Protocol):
@@ -63,13 +67,13 @@ class ConnectionRegistry:
 
     def admit(self, connection: Limited, *, now: float) -> CloseReason | None:
         """Take a new connection in, or say why not. May close another one for it."""
-        group = self._by_group.get(connection.group, ())
+        group = self._by_group.get(connection.group, set())
         if not self._rate.try_take(connection.group, now=now):
             return CloseReason.CONNECTION_RATE
         if len(group) >= self._limits.connections_per_address:
-            return CloseReason.TOO_MANY_OF_ADDRESS
-        if self._statistics.connections >= self._limits.connections:
-            self._evict()
+            _evict(group, CloseReason.TOO_MANY_OF_ADDRESS, now=now)
+        elif self._statistics.connections >= self._limits.connections:
+            _evict(max(self._by_group.values(), key=len), CloseReason.TOO_MANY, now=now)
         self._by_group.setdefault(connection.group, set()).add(connection)
         self._statistics.connections += 1
         return None
@@ -130,10 +134,13 @@ class ConnectionRegistry:
         victim = max(group, key=lambda each: (not each.is_broker, each.buffered_bytes))
         victim.end(CloseReason.BUFFERED_BYTES)
 
-    def _evict(self) -> None:
-        """Close a connection of the address that has most."""
-        group = max(self._by_group.values(), key=len)
-        victim = min(
-            group, key=lambda each: (each.is_busy, each.is_authenticated, each.last_active)
-        )
-        victim.end(CloseReason.TOO_MANY)
+
+def _evict(group: Collection[Limited], reason: CloseReason, *, now: float) -> None:
+    """Close a connection of an address: one that has had time for TLS and SASL and has not done
+    them, else the one that is idle longest; a broker's after all others that are idle."""
+
+    def worth(each: Limited) -> tuple[bool, bool, bool, float]:
+        counts = each.is_authenticated or now - each.last_active < _AUTHENTICATION_S
+        return (each.is_busy, each.is_broker, counts, each.last_active)
+
+    min(group, key=worth).end(reason)

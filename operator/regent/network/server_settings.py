@@ -15,7 +15,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         connections: Open connections. One more closes another: of the address that has most of
             them, the one that has been idle longest. So a new peer always gets its turn.
-        connections_per_address: Of one address; further ones are closed.
+        connections_per_address: Of one address; one more closes the one of that address that has
+            been idle longest.
         connection_rate: New connections of one address in a second; twice that at once.
         frame_bytes: Size of a request.
         unauthenticated_frame_bytes: The same before SASL has ended (Kafka's

@@ -48,6 +48,18 @@ _USUAL: Final = {
 }
 
 
+_REMEDIES: Final = {
+    CloseReason.TOO_MANY: "if these are wanted, raise endpoint_max_connections",
+    CloseReason.TOO_MANY_OF_ADDRESS: "if many share the address, as behind NAT, raise "
+    "endpoint_max_connections_per_address",
+    CloseReason.CONNECTION_RATE: "if many share the address, as behind NAT, raise "
+    "endpoint_max_connection_rate",
+    CloseReason.BUFFERED_BYTES: "if these are wanted, raise endpoint_max_buffered_bytes",
+    CloseReason.FRAME_SIZE: "if it was no nonsense, raise endpoint_max_request_bytes",
+}
+"""Of limits that somebody may have set too low."""
+
+
 class ServerStatistics(msgspec.Struct):
     """Counters since the start, written in the server's loop; any thread may read them.
 
@@ -113,6 +125,9 @@ class CloseLog:
             return
         self._last[reason] = now
         more, self._unlogged[reason] = self._unlogged[reason], 0
+        remedy = _REMEDIES.get(reason)
+        if remedy is not None:
+            fields = {**fields, "remedy": remedy}
         logger.log(
             logging.WARNING if defect is None else logging.ERROR,
             "connection closed",

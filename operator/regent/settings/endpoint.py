@@ -156,8 +156,9 @@ class EndpointOptions(BaseModel):
         default=500,
         ge=1,
         le=1_000_000,
-        description="The same for one address (with IPv6 for a network of 64 bits); further ones "
-        "are closed. Clients behind NAT share an address.",
+        description="The same for one address (with IPv6 for a network of 64 bits): one more "
+        "closes the one of that address that is idle longest, a broker's last. Clients behind NAT "
+        "share an address.",
     )
     endpoint_max_connection_rate: float = Field(
         default=100.0,

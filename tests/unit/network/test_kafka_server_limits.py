@@ -187,19 +187,47 @@ async def test_an_address_cannot_take_the_places_of_others(controller: Controlle
 async def test_an_address_has_so_many_connections(controller: Controller) -> None:
     async with (
         serving(controller, limited(connections_per_address=2)) as server,
-        connected(server.port) as one,
-        connected(server.port) as two,
+        connected(server.port, local="127.0.0.2") as other,
+        connected(server.port) as oldest,
+        connected(server.port) as active,
     ):
-        await one.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        await two.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        async with connected(server.port) as three:
-            await three.closed()
-        await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
-        async with connected(server.port, local="127.0.0.2") as other:
-            assert await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        for client in (other, oldest, active):
+            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        async with connected(server.port) as newest:
+            await oldest.closed()
+            await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
+            for client in (other, active, newest):
+                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
-async def test_an_address_has_so_many_new_connections_a_second(controller: Controller) -> None:
+async def test_clients_do_not_take_the_places_of_brokers_at_their_address(
+    controller: Controller,
+) -> None:
+    """Behind NAT, or in a network of 64 bits, everybody has one address."""
+    believes = True
+
+    async def admit(_: RequestHeader, __: Peer) -> Admission:
+        return Admission(is_broker=believes)
+
+    async with (
+        serving(controller, limited(connections_per_address=3), admit=admit) as server,
+        connected(server.port) as broker,
+    ):
+        await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        believes = False
+        async with contextlib.AsyncExitStack() as clients:
+            for _ in range(10):
+                client = await clients.enter_async_context(connected(server.port))
+                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+            believes = True
+            async with connected(server.port) as other_broker:
+                await other_broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 3})
+                await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+
+
+async def test_an_address_has_so_many_new_connections_a_second(
+    controller: Controller, caplog: pytest.LogCaptureFixture
+) -> None:
     async with (
         serving(controller, limited(connection_rate=0.001)) as server,
         connected(server.port) as first,
@@ -208,6 +236,7 @@ async def test_an_address_has_so_many_new_connections_a_second(controller: Contr
         async with connected(server.port) as second:
             await second.closed()
         await closed_for(server, CloseReason.CONNECTION_RATE)
+    assert "endpoint_max_connection_rate" in caplog.records[-1].__dict__["remedy"]
 
 
 async def test_requests_over_the_rate_wait(controller: Controller) -> None:
