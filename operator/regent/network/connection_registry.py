@@ -60,7 +60,7 @@ class ConnectionRegistry:
         self._rate = TokenBuckets(limits.connection_rate)
         self._request_rate = TokenBuckets(limits.request_rate)
         self._broker_request_rate = TokenBuckets(limits.request_rate)
-        self._turns: dict[tuple[str, bool], asyncio.Lock] = {}
+        self._turns: dict[str, dict[tuple[bool, bool], asyncio.Lock]] = {}
 
     def __iter__(self) -> Iterator[Limited]:
         return iter([each for group in self._by_group.values() for each in group])
@@ -88,19 +88,20 @@ class ConnectionRegistry:
         if not group:
             del self._by_group[connection.group]
             self._held_bytes.pop(connection.group, None)
-            for is_broker in (True, False):
-                self._turns.pop((connection.group, is_broker), None)
+            self._turns.pop(connection.group, None)
         self._statistics.connections -= 1
 
     async def wait_turn(self, connection: Limited, tokens: int) -> None:
         """Wait until the rate of the connection's address allows its next request.
 
         Those of an address wait in a queue. So what the first of them turns out to cost counts for
-        the others, however many wait.
+        the others, however many wait. Small ones have a queue of their own: a broker that connects
+        begins with these, and does not wait for all that is large at its address.
         """
-        payer = (connection.group, connection.is_broker)
+        queue = (connection.is_broker, tokens > 1)
+        turns = self._turns.setdefault(connection.group, {})
         rate = self._broker_request_rate if connection.is_broker else self._request_rate
-        async with self._turns.setdefault(payer, asyncio.Lock()):
+        async with turns.setdefault(queue, asyncio.Lock()):
             now = asyncio.get_running_loop().time()
             delay_s = rate.take(connection.group, tokens, now=now)
             if delay_s > 0:

@@ -250,6 +250,24 @@ async def test_requests_over_the_rate_wait(controller: Controller) -> None:
         assert controller.brokers == [1]
 
 
+async def test_a_small_request_does_not_wait_for_all_large_ones_of_its_address(
+    controller: Controller,
+) -> None:
+    large = bytes(2_200_000)
+    async with (
+        serving(controller, limited(request_rate=1000.0)) as server,
+        contextlib.AsyncExitStack() as clients,
+    ):
+        for number in range(1, 5):
+            client = await clients.enter_async_context(connected(server.port))
+            frame = request_frame(CONTROLLED_SHUTDOWN, 1, number, {"brokerId": number})
+            client.send_frame(frame + large)
+        await until(lambda: server.statistics.buffered_bytes > 4 * len(large))
+        async with connected(server.port) as small:
+            await small.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 9})
+        assert len(controller.brokers) < 4
+
+
 async def test_requests_over_the_number_in_progress_wait(controller: Controller) -> None:
     controller.may_answer.clear()
     async with (
