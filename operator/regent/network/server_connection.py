@@ -32,6 +32,7 @@ from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HA
 from regent.protocol.server_codec import (
     Request,
     UnsupportedRequestError,
+    is_large,
 )
 from regent.protocol.serving import (
     ANONYMOUS,
@@ -389,7 +390,8 @@ class ServerConnection(asyncio.Protocol):
         if isinstance(entity, Throttled):
             self._muted_until = self._loop.time() + entity.seconds
             entity = entity.entity
-        return await self._convert(frame, self._server.codec.encode, header, entity)
+        encode = self._server.codec.encode
+        return await self._convert(frame, encode, header, entity, is_large=is_large(entity))
 
     async def _dispatched(self, frame: bytes, peer: Peer) -> tuple[RequestHeader, Any]:
         """The whole header of a request, and what the dispatcher answers."""
@@ -416,10 +418,12 @@ class ServerConnection(asyncio.Protocol):
     async def _decode(self, frame: bytes) -> Request:
         return await self._convert(frame, self._server.codec.decode, frame)
 
-    async def _convert(self, frame: bytes, convert: Callable[..., T], *values: Any) -> T:
+    async def _convert(
+        self, frame: bytes, convert: Callable[..., T], *values: Any, is_large: bool = False
+    ) -> T:
         """Bytes to an entity or back. What belongs to a large request takes long: the answer has an
-        error for each thing that the request names."""
-        if len(frame) < _CONVERTED_IN_THREAD:
+        error for each thing that the request names. So does a large answer to a small one."""
+        if len(frame) < _CONVERTED_IN_THREAD and not is_large:
             return convert(*values)
         spent_s, result = await self._loop.run_in_executor(
             self._server.decoders[self.is_broker], _timed, convert, values

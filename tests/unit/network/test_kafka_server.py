@@ -299,6 +299,22 @@ async def test_the_answer_to_a_large_request_is_encoded_outside_of_the_loop(
     assert large is not small
 
 
+async def test_a_large_answer_to_a_small_request_is_encoded_outside_of_the_loop(
+    server: KafkaServer, controller: Controller, client: KafkaClient
+) -> None:
+    """All reassignments of a cluster are asked for by some bytes."""
+    server.codec = codec = _Codec(server.codec.apis)
+    remaining = [{"topicName": "t", "partitionIndex": p} for p in range(2_000)]
+    controller.answers[2] = make(
+        CONTROLLED_SHUTDOWN.responses[1], {"errorCode": 0, "remainingPartitions": remaining}
+    )
+    for broker_id in (1, 2):
+        await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
+    small, large = codec.threads
+    assert small is threading.current_thread()
+    assert large is not small
+
+
 async def test_a_stop_waits_for_requests_in_progress(controller: Controller) -> None:
     controller.may_answer.clear()
     async with (
