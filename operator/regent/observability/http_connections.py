@@ -145,10 +145,12 @@ class _Connection(asyncio.Protocol):
             # No time-out of its own: there is one for all that comes before a request.
             secured = await loop.start_tls(transport, self, tls, server_side=True)
         except OSError:  # ssl.SSLError included: not our certificate, no TLS, or nobody any more
+            secured = None
+        if secured is None or secured.is_closing():
             transport.abort()
+            self._limiter.closed(self)  # one that is lost before TLS is there is not reported
             return
-        if secured is not None and not secured.is_closing():
-            self._serve(secured)
+        self._serve(secured)
 
     def _serve(self, transport: asyncio.BaseTransport) -> None:
         self._is_served = True

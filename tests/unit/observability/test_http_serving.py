@@ -1,0 +1,81 @@
+"""An HTTP server with TLS: which connections count."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import struct
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from socket import SO_LINGER, SOL_SOCKET
+from typing import NamedTuple
+
+import aiohttp
+import pytest
+import trustme
+from aiohttp import web
+
+from regent.network.listening import listening_socket
+from regent.observability.http_connections import ConnectionLimiter, HttpLimits
+from regent.observability.http_serving import serving
+from sandbox import wait_until_async
+
+PATIENT = HttpLimits(request_s=300, total_s=300)
+
+
+class Served(NamedTuple):
+    port: int
+    connections: ConnectionLimiter
+    client: ssl.SSLContext
+
+
+@asynccontextmanager
+async def served() -> AsyncIterator[Served]:
+    async def answer(_: web.Request) -> web.Response:
+        return web.Response(text="here")
+
+    authority = trustme.CA()
+    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    authority.issue_cert("localhost").configure_cert(tls)
+    client = ssl.create_default_context()
+    authority.configure_trust(client)
+    application = web.Application()
+    application.router.add_get("/", answer)
+    listening = listening_socket("127.0.0.1", 0, setting="test")
+    port = listening.getsockname()[1]
+    async with serving(application, listening, PATIENT, tls=tls) as connections:
+        yield Served(port, connections, client)
+
+
+async def until_there_are(connections: ConnectionLimiter, count: int) -> None:
+    await wait_until_async(
+        lambda: len(connections) == count, describe=f"{count} connections", timeout_s=60
+    )
+
+
+async def test_a_connection_counts_before_tls() -> None:
+    async with served() as (port, connections, _):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        await until_there_are(connections, 1)
+        writer.close()
+
+
+@pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"])
+@pytest.mark.parametrize("is_reset", [False, True])
+async def test_one_that_ends_before_tls_counts_no_more(sent: bytes, *, is_reset: bool) -> None:
+    async with served() as (port, connections, _):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        await until_there_are(connections, 1)
+        writer.write(sent)
+        if is_reset:
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
+        writer.close()
+        await until_there_are(connections, 0)
+
+
+async def test_one_that_is_answered_counts_no_more() -> None:
+    async with served() as (port, connections, client), aiohttp.ClientSession() as session:
+        async with session.get(f"https://localhost:{port}/", ssl=client) as answer:
+            assert await answer.text() == "here"
+        await until_there_are(connections, 0)
