@@ -130,9 +130,13 @@ class ConnectionRegistry:
         return connection in self._by_group.get(connection.group, ())
 
     def _free_bytes(self) -> None:
-        """Close the connection that holds most, of the address that does; a broker's last."""
-        group = self._by_group[max(self._held_bytes, key=self._held_bytes.__getitem__)]
-        victim = max(group, key=lambda each: (not each.is_broker, each.buffered_bytes))
+        """Close a connection of the address that holds most: of those that hold their share of it
+        or more the one that holds most, a broker's last."""
+        most = max(self._held_bytes, key=self._held_bytes.__getitem__)
+        group = self._by_group[most]
+        share = self._held_bytes[most] / len(group)
+        large = [each for each in group if each.buffered_bytes >= share]
+        victim = max(large, key=lambda each: (not each.is_broker, each.buffered_bytes))
         victim.end(CloseReason.BUFFERED_BYTES)
 
 

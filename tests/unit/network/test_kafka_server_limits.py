@@ -153,6 +153,28 @@ async def test_what_other_addresses_hold_does_not_close_a_broker_when_memory_is_
         await closed_for(server, CloseReason.BUFFERED_BYTES)
 
 
+async def test_who_holds_little_stays_when_memory_is_short(controller: Controller) -> None:
+    """Also where a broker at its address holds most."""
+    believes = False
+
+    async def admit(_: RequestHeader, __: Peer) -> Admission:
+        return Admission(is_broker=believes)
+
+    async with (
+        serving(controller, limited(buffered_bytes=100_000), admit=admit) as server,
+        connected(server.port) as modest,
+        connected(server.port) as broker,
+    ):
+        await modest.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+        believes = True
+        await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
+        broker.writer.write(struct.pack(">i", 200_000) + bytes(150_000))
+        await broker.closed()
+        await closed_for(server, CloseReason.BUFFERED_BYTES)
+        believes = False
+        await modest.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
+
+
 async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
     controller: Controller,
 ) -> None:
