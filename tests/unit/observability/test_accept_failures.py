@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
-from collections.abc import Iterator
 
 import pytest
 
@@ -20,13 +19,11 @@ class Clock:
 
 
 @pytest.fixture
-def clock() -> Iterator[Clock]:
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    """That of the only filter of the logger: it has one of Regent's once its logging is set up."""
     clock = Clock()
-    failures = AcceptFailures(clock)
-    logger = logging.getLogger("asyncio")
-    logger.addFilter(failures)
-    yield clock
-    logger.removeFilter(failures)
+    monkeypatch.setattr(logging.getLogger("asyncio"), "filters", [AcceptFailures(clock)])
+    return clock
 
 
 def fail(loop: asyncio.AbstractEventLoop) -> None:
