@@ -22,9 +22,12 @@ CLIENTS_LISTENER = "CLIENTS"
 BROKERS_LISTENER = "BROKERS"
 ZOOKEEPER_USER = "kafka"
 BROKER_USER = "broker"
+PLAIN_CLIENT = "bob"
+"""A user of the clients' listener who has a password in the brokers' files, and no other one."""
 
 _AUTHORIZER = "kafka.security.authorizer.AclAuthorizer"
 _SCRAM_MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule required"
+_PLAIN_MODULE = "org.apache.kafka.common.security.plain.PlainLoginModule required"
 _DIGEST_MODULE = "org.apache.zookeeper.server.auth.DigestLoginModule required"
 
 
@@ -66,8 +69,8 @@ class SecuredZooKeeper(ZooKeeper):
 class SecuredKafkaCluster(KafkaCluster):
     """Three brokers with a listener for clients and one among themselves, both SASL_SSL.
 
-    `passwords` has that of the user of ZooKeeper and that of the brokers' user, which needs
-    ClusterAction. `files` has each broker's certificate.
+    `passwords` has those of the user of ZooKeeper, of the brokers' user, which needs
+    ClusterAction, and of `PLAIN_CLIENT`. `files` has each broker's certificate.
     """
 
     def __init__(
@@ -101,7 +104,8 @@ class SecuredKafkaCluster(KafkaCluster):
             files = authority.issue(f"broker-{broker.broker_id}")
             self.files[broker.broker_id] = files
             broker.config |= {
-                **_listeners(broker.port, password=passwords[BROKER_USER]),
+                **_listeners(broker.port, passwords=passwords),
+                "delegation.token.master.key": "a secret of brokers",
                 **_tls(files),
                 "authorizer.class.name": _AUTHORIZER,
                 "super.users": super_users,
@@ -113,9 +117,10 @@ class SecuredKafkaCluster(KafkaCluster):
             }
 
 
-def _listeners(port: int, *, password: str) -> dict[str, str]:
+def _listeners(port: int, *, passwords: Mapping[str, str]) -> dict[str, str]:
     scram = f"{MECHANISM.lower()}.sasl.jaas.config"
-    credentials = f'username="{BROKER_USER}" password="{password}"'
+    credentials = f'username="{BROKER_USER}" password="{passwords[BROKER_USER]}"'
+    plain_user = f'user_{PLAIN_CLIENT}="{passwords[PLAIN_CLIENT]}"'
     return {
         "listeners": f"{CLIENTS_LISTENER}://{LOOPBACK}:{port},{BROKERS_LISTENER}://{LOOPBACK}:0",
         "listener.security.protocol.map": ",".join(
@@ -124,7 +129,9 @@ def _listeners(port: int, *, password: str) -> dict[str, str]:
         "inter.broker.listener.name": BROKERS_LISTENER,
         "sasl.enabled.mechanisms": MECHANISM,
         "sasl.mechanism.inter.broker.protocol": MECHANISM,
+        "listener.name.clients.sasl.enabled.mechanisms": f"{MECHANISM},PLAIN",
         f"listener.name.clients.{scram}": f"{_SCRAM_MODULE};",
+        "listener.name.clients.plain.sasl.jaas.config": f"{_PLAIN_MODULE} {plain_user};",
         f"listener.name.brokers.{scram}": f"{_SCRAM_MODULE} {credentials};",
         "listener.name.brokers.ssl.client.auth": "required",
     }

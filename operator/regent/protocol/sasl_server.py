@@ -28,12 +28,17 @@ _EXTENSIONS: Final = rf"(?:,[A-Za-z]+={_VALUE})*"
 
 _CLIENT_FIRST: Final = re.compile(
     rf"n,(?:a=(?P<authzid>{_SASL_NAME}))?,"
-    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
+    rf"(?P<bare>(?:m={_VALUE},)?n=(?P<name>{_SASL_NAME}),r=(?P<nonce>{_PRINTABLE})"
+    rf"(?P<extensions>{_EXTENSIONS}))"
 )
 _CLIENT_FINAL: Final = re.compile(
     rf"(?P<without_proof>c=(?P<channel>{_BASE64}),r=(?P<nonce>{_PRINTABLE}){_EXTENSIONS})"
     rf",p=(?P<proof>{_BASE64})"
 )
+
+
+_TOKEN: Final = "tokenauth"  # noqa: S105 - the name of an extension
+"""Extension of SCRAM by which a client says that it has a delegation token (KIP-48)."""
 
 
 class SaslFailedError(RegentError):
@@ -47,6 +52,10 @@ class SaslFailedError(RegentError):
     def __init__(self, reason: str, *, for_client: str | None = None) -> None:
         super().__init__(reason)
         self.for_client = for_client
+
+
+class SaslUnservedError(SaslFailedError):
+    """Brokers may let the client in, and only they can tell."""
 
 
 def _refused(message: str) -> SaslFailedError:
@@ -74,6 +83,7 @@ class PlainServer:
 
         Raises:
             SaslFailedError: If the client fails to authenticate.
+            SaslUnservedError: If it is not known here whether it does.
         """
         tokens = message.decode(errors="replace").split("\0")
         if len(tokens) != 3:
@@ -140,6 +150,10 @@ class ScramServer:
         if message is None:
             raise SaslFailedError("the client's first SCRAM message is malformed")
         username = self.claimed = message["name"].replace("=2C", ",").replace("=3D", "=")
+        if _has_token(message["extensions"]):
+            raise SaslUnservedError(
+                f"{username!r} is a delegation token, which only brokers can check"
+            )
         try:
             credential = await self._credentials.scram_credential(self._mechanism, username)
         except CredentialsUnavailableError as error:
@@ -187,6 +201,12 @@ class ScramServer:
         )
         server_signature = hmac.digest(credential.server_key, exchange, self._hash)
         return b"v=" + base64.b64encode(server_signature)
+
+
+def _has_token(extensions: str) -> bool:
+    """Whether the extensions of a client's first message say that it has a delegation token."""
+    values = dict(each.split("=", 1) for each in extensions.split(",") if each)
+    return values.get(_TOKEN, "").lower() == "true"
 
 
 def _check_authorization_id(authorization_id: str, username: str) -> None:

@@ -3,6 +3,10 @@
 The states are those of Kafka's ``SaslServerAuthenticator``: ApiVersions as often as the client
 likes, one SaslHandshake, then messages of the mechanism. These come in SaslAuthenticate requests
 after a handshake of version 1 (KIP-152), and bare after one of version 0.
+
+A client of Kafka's gives up for good when it is answered that it is refused. So nobody is answered
+so whom brokers may let in: who has a mechanism that is not enabled here, or a delegation token. The
+connection is closed without an answer, and the client goes on with another node.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from kio.schema.errors import ErrorCode
 
 from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl import Authenticating
-from regent.protocol.sasl_server import PlainServer, SaslFailedError, ScramServer
+from regent.protocol.sasl_server import PlainServer, SaslFailedError, SaslUnservedError, ScramServer
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
 from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Credentials
@@ -30,6 +34,11 @@ _SCRAM_REMEDY: Final = (
 )
 
 _pack_size: Final = struct.Struct(">i").pack
+
+_UNSERVED_REMEDY: Final = (
+    "If brokers let this client in, it goes on with them, and lacks only what the controller alone "
+    "answers; to keep such clients away leave their listener out of endpoint_announced_listeners"
+)
 
 
 class AuthenticationStep(NamedTuple):
@@ -105,17 +114,13 @@ class SaslServerAuthenticator:
 
     def _handshake(self, request: Request) -> AuthenticationStep:
         mechanism = request.entity.mechanism
-        is_enabled = mechanism in self._mechanisms
-        kind = SASL_HANDSHAKE.responses[request.header.api_version]
-        error = ErrorCode.none if is_enabled else ErrorCode.unsupported_sasl_mechanism
-        entity = kind(error_code=error, mechanisms=self._mechanisms)
-        if not is_enabled:
+        if mechanism not in self._mechanisms:
             # The text is the client's: of a bounded length in our log.
             return AuthenticationStep(
-                self._encode(request, entity),
+                None,
                 failure=f"mechanism {mechanism[:40]!r} is not enabled",
                 remedy="the client's sasl.mechanism must be one of endpoint_sasl_mechanisms: "
-                + ", ".join(self._mechanisms),
+                f"{', '.join(self._mechanisms)}. {_UNSERVED_REMEDY}",
             )
         self._mechanism = mechanism
         self._messages_are_bare = request.header.api_version == _BARE_MESSAGES
@@ -123,7 +128,8 @@ class SaslServerAuthenticator:
             self._server = PlainServer(self._credentials)
         else:
             self._server = ScramServer(mechanism, self._credentials, nonce=self._nonce())
-        return self._answer(request, entity)
+        kind = SASL_HANDSHAKE.responses[request.header.api_version]
+        return self._answer(request, kind(error_code=ErrorCode.none, mechanisms=self._mechanisms))
 
     async def _message(
         self, server: PlainServer | ScramServer, request: Request
@@ -131,6 +137,8 @@ class SaslServerAuthenticator:
         kind = SASL_AUTHENTICATE.responses[request.header.api_version]
         try:
             challenge = await server.evaluate(request.entity.auth_bytes)
+        except SaslUnservedError as error:
+            return AuthenticationStep(None, str(error), server.claimed, _UNSERVED_REMEDY)
         except SaslFailedError as error:
             entity = kind(
                 error_code=ErrorCode.sasl_authentication_failed,
@@ -148,6 +156,8 @@ class SaslServerAuthenticator:
     ) -> AuthenticationStep:
         try:
             challenge = await server.evaluate(message)
+        except SaslUnservedError as error:
+            return AuthenticationStep(None, str(error), server.claimed, _UNSERVED_REMEDY)
         except SaslFailedError as error:
             return self._failed(None, str(error), server.claimed)
         self.username, self.proved = server.username, server.proved

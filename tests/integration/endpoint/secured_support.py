@@ -26,6 +26,7 @@ from sandbox.secured import (
     BROKERS_LISTENER,
     CLIENTS_LISTENER,
     MECHANISM,
+    PLAIN_CLIENT,
     ZOOKEEPER_USER,
     SecuredKafkaCluster,
     SecuredZooKeeper,
@@ -40,7 +41,15 @@ STRANGER: Final = "mallory"
 SUPER_USER: Final = "admin"
 PASSWORDS: Final = {
     user: f"password, of={user}"
-    for user in (ZOOKEEPER_USER, BROKER_USER, REGENT_USER, CLIENT, STRANGER, SUPER_USER)
+    for user in (
+        ZOOKEEPER_USER,
+        BROKER_USER,
+        REGENT_USER,
+        CLIENT,
+        STRANGER,
+        SUPER_USER,
+        PLAIN_CLIENT,
+    )
 }
 SESSION_TIMEOUT_MS: Final = 6_000
 
@@ -55,7 +64,10 @@ _ACLS: Final = {
         (CLIENT, "Alter"),
         (CLIENT, "Describe"),
     ],
-    "Topic/*": [(CLIENT, operation) for operation in ("Describe", "Read", "Write")],
+    "Topic/*": [
+        *((CLIENT, operation) for operation in ("Describe", "Read", "Write")),
+        (PLAIN_CLIENT, "Describe"),
+    ],
     "Group/*": [(CLIENT, "Read")],
 }
 _ACL_STORES: Final = ("Topic", "Group", "Cluster", "TransactionalId", "DelegationToken")
@@ -410,6 +422,8 @@ def _write_users(znodes: Znodes) -> None:
     znodes.client.create("/config", b"", acl=acl)
     znodes.client.create("/config/users", b"", acl=CREATOR_ALL_ACL)
     for user, password in PASSWORDS.items():
+        if user == PLAIN_CLIENT:
+            continue
         credential = scram_credential_of(password, MECHANISM)
         fields = {
             "salt": credential.salt,
