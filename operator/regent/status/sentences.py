@@ -16,6 +16,10 @@ Json = Mapping[str, Any]
 
 _BY_ITSELF: Final = "it stopped fetching, or fell behind"
 
+MADE_BY_LEADERS: Final = (ChangeKind.OBSERVED, ChangeKind.ISR_REQUESTED)
+"""Changes that the leader decides, and writes or asks the controller for: no event of the
+controller's is their cause."""
+
 
 def moment(time_ms: int) -> str:
     """As in Regent's log."""
@@ -135,6 +139,8 @@ def _how(kind: str, before: Json | None, after: Json, *, found_with: Json) -> st
             return _replica_offline(before, after)
         case ChangeKind.OBSERVED:
             return _observed(before, after, is_announced=found_with["kind"] == CauseKind.ISR_CHANGE)
+        case ChangeKind.ISR_REQUESTED:
+            return _observed(before, after, is_announced=True)
         case _:
             return _written(before, after)
 
@@ -199,7 +205,7 @@ def left(before: Json | None, after: Json | None) -> list[int]:
 
 def reason_of_absence(replica: int, change: Json) -> str:
     """Why a change took a replica out of the ISR, as a clause."""
-    if change["kind"] == ChangeKind.OBSERVED:
+    if change["kind"] in MADE_BY_LEADERS:
         return f"the leader took it out, because {_BY_ITSELF}"
     if change["kind"] == ChangeKind.ELECTED_UNCLEAN:
         return "an unclean election left it out"

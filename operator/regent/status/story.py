@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.causes import CauseKind
 from regent.status.sentences import (
+    MADE_BY_LEADERS,
     brokers,
     capital,
     cause_sentence,
@@ -220,7 +221,7 @@ def _past(found: Json, trail: Json | None, regent: Json | None) -> Iterator[str]
     for change in trail["changes"]:
         concerned = {*found["replicas"], *(before["isr"] if before else ())}
         sentences = [change_sentences(before, change)]
-        if change["kind"] != ChangeKind.OBSERVED and change["cause"] != named:
+        if change["kind"] not in MADE_BY_LEADERS and change["cause"] != named:
             named = change["cause"]
             sentences.insert(0, cause_sentence(named, concerned))
         yield f"  {moment(change['cause']['timeMs'])}  {' '.join(sentences)}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 
 from regent.controller import events as e
+from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
 from regent.controller.commands import ControlledShutdown
+from regent.controller.kafka_controller import KafkaController
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.status.why import ExitStatus, exit_status, tell
@@ -25,6 +27,21 @@ from tests.unit.status.telling import (
     report_on,
     story,
 )
+
+
+def ask_for_isr(world: World, controller: KafkaController, isr: tuple[int, ...]) -> None:
+    """The leader of t-0, broker 1, asks the controller for an ISR."""
+    context = active_context(controller)
+    known = context.cluster.leadership[T0]
+    change = IsrChange(
+        topic="t",
+        partition=0,
+        leader_epoch=known.leader_epoch,
+        partition_epoch=known.partition_epoch,
+        isr=isr,
+    )
+    request = AlterPartitionRequest(1, context.cluster.brokers[1].epoch, (change,))
+    world.process(controller, e.AlterPartitionReceived((Asked(request, "token"),)))
 
 
 class TestTrueStories:
@@ -135,6 +152,25 @@ class TestTrueStories:
             "stopped fetching, or fell behind. Leader epoch 5, ISR [1, 2]."
         )
         assert f"{LATER}  Broker 1 failed: ZooKeeper session" in told[-1]
+
+    def test_a_leader_that_asks_for_another_isr(self) -> None:
+        """As leaders do from inter.broker.protocol.version 2.7 on."""
+        world, controller = cluster()
+        ask_for_isr(world, controller, (1, 2))
+        told = story(world, "t-0", controller)
+        assert told[2].startswith(
+            f"  Broker 3 is not in the ISR since {LATER}: the leader took it out, because it "
+            "stopped fetching, or fell behind. It is live"
+        )
+        assert told[-1] == (
+            f"    {LATER}  The leader, broker 1, took broker 3 out of the ISR: it stopped "
+            "fetching, or fell behind. Leader epoch 5, ISR [1, 2]."
+        )
+        ask_for_isr(world, controller, (1, 2, 3))
+        assert story(world, "t-0", controller)[-1] == (
+            f"    {LATER}  The leader, broker 1, took broker 3 into the ISR. Leader epoch 5, ISR "
+            "[1, 2, 3]."
+        )
 
     def test_an_offline_partition_and_what_would_help(self) -> None:
         world, controller = cluster()
