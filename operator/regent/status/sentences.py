@@ -162,8 +162,8 @@ def _replica_offline(before: Json | None, after: Json) -> str:
         was = "was" if len(gone) == 1 else "were"
         sentences.append(f"{capital(brokers(gone))} {was} taken out of the ISR.")
     elif before is not None and after["leader"] is None and after["isr"]:
-        last = brokers(after["isr"])
-        sentences.append(f"The ISR keeps its last member, {last}.")
+        member = "member" if len(after["isr"]) == 1 else "members"
+        sentences.append(f"The ISR keeps its last {member}, {brokers(after['isr'])}.")
     if before is not None and before["leader"] is not None and after["leader"] is None:
         sentences.append("The partition lost its leader.")
     return " ".join(sentences) or "Its state was written again."

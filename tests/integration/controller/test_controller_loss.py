@@ -112,3 +112,29 @@ def test_a_regent_that_dies_together_with_a_leader_costs_no_acknowledged_message
         lost = producer.acknowledged().keys() - set(consume_all(cluster.tools, "journal"))
         assert not lost
         cluster.wait_for_consistency()
+
+
+def test_when_all_brokers_have_failed_the_first_that_returns_leads(cluster: Cluster) -> None:
+    """As after a power failure, when Regent is back before them."""
+    cluster.restore()
+    cluster.tools.topics("--create", "--topic=outage", "--replica-assignment=1:2:3,2:3:1,3:1:2")
+    cluster.wait_in_sync("outage")
+    records = [f"record {number}" for number in range(30)]
+    cluster.tools.produce("outage", records)
+    try:
+        for broker in cluster.kafka.brokers:
+            broker.kill()
+        cluster.wait(lambda: not cluster.znodes.broker_ids(), "all registrations to expire")
+        with regent(cluster) as process:
+            process.wait_until_active()
+            for partition in range(3):
+                state = cluster.wait_for_leader("outage", -1, partition)
+                assert sorted(state["isr"]) == [1, 2, 3]
+            cluster.broker(1).start()
+            for partition in range(3):
+                cluster.wait_for_leader("outage", 1, partition)
+            cluster.kafka.start()
+            cluster.wait_in_sync("outage")
+            assert sorted(cluster.tools.consume("outage", len(records))) == sorted(records)
+    finally:
+        cluster.restore()

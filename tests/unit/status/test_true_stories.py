@@ -122,6 +122,20 @@ class TestTrueStories:
             "has not caught up." in story(world, "t-1", controller)
         )
 
+    def test_all_brokers_fail_together(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1, 2, 3)
+        world.deliver(controller)
+        told = story(world, "t-0", controller)
+        assert told[2] == (
+            "  It comes online when broker 1, 2 or 3 returns: only brokers 1, 2 and 3 have every "
+            "acknowledged record."
+        )
+        assert told[-1].endswith(
+            "The ISR keeps its last members, brokers 1, 2 and 3. The partition lost its leader. "
+            "Leader epoch 6, ISR [1, 2, 3]."
+        )
+
     def test_a_bounce(self) -> None:
         world, controller = cluster()
         world.bounce_broker(1)

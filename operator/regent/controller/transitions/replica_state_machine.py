@@ -235,7 +235,8 @@ class ReplicaStateMachine:
         """Remove a replica from ISRs in ZooKeeper; the leader becomes -1 where it led.
 
         The last member of an ISR stays (KAFKA-5083): the partition has no leader, and its only
-        in-sync replica is remembered.
+        in-sync replica is remembered. So do all members where none is left: nobody has led without
+        any of them, so each has every committed record, and the first one that returns may lead.
 
         What is known to be in an ISR is written without being read. Where that state is out of
         date, and everything else, is read.
@@ -280,11 +281,19 @@ class ReplicaStateMachine:
     ) -> dict[TopicPartition, LeaderAndIsr]:
         """The new states of partitions that have the broker in their ISR."""
         epoch = self._context.term.epoch
-        return {
-            tp: without_replica(state, broker_id, epoch)
-            for tp, state in states.items()
-            if broker_id in state.isr and state.controller_epoch <= epoch
-        }
+        shrunk: dict[TopicPartition, LeaderAndIsr] = {}
+        for tp, state in states.items():
+            if broker_id not in state.isr or state.controller_epoch > epoch:
+                continue
+            if len(state.isr) == 1 or not self._is_nobody_left(tp, state):
+                shrunk[tp] = without_replica(state, broker_id, epoch)
+            elif state.leader == broker_id:
+                shrunk[tp] = without_leader(state, epoch)
+        return shrunk
+
+    def _is_nobody_left(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
+        """Whether no member of the ISR is there, be it on a broker that is shutting down."""
+        return not self._context.live_replicas(tp, state.isr)
 
     def _note_unusable(
         self, broker_id: int, read: StatesRead, failures: dict[TopicPartition, str]
@@ -375,6 +384,19 @@ def _leaving_replicas(context: ControllerContext) -> dict[int, dict[TopicPartiti
             if replica not in state.isr:
                 leaving.setdefault(replica, {})[tp] = None
     return leaving
+
+
+def without_leader(state: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
+    """Leadership after the leader went offline as the last one of the ISR: one leader epoch on,
+    with the ISR as it is."""
+    return LeaderAndIsr(
+        leader=NO_LEADER,
+        leader_epoch=state.leader_epoch + 1,
+        isr=state.isr,
+        controller_epoch=controller_epoch,
+        partition_epoch=state.partition_epoch,
+        leader_recovery_state=state.leader_recovery_state,
+    )
 
 
 def without_replica(state: LeaderAndIsr, replica: int, controller_epoch: int) -> LeaderAndIsr:
