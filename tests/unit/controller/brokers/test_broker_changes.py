@@ -362,6 +362,29 @@ class TestBounce:
         assert first.leader == 2
         assert world.driver.views == [frozenset()]
 
+    def test_one_that_bounced_leads_if_all_others_are_dead(self) -> None:
+        """As when Regent has not looked for a while."""
+        world, active = cluster({0: (1, 2, 3)})
+        world.bounce_broker(1)
+        world.stop_broker(2, 3)
+        world.run(process_broker_change(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (1, (1,))
+        assert active.context.partition_state(T0) is PartitionState.ONLINE
+
+    def test_one_that_has_started_and_one_that_is_dead_at_once(self) -> None:
+        world, active = cluster({0: (1, 2, 3)}, live=(2, 3))
+        world.start_broker(1)
+        world.stop_broker(2)
+        world.run(process_broker_change(active))
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (3, (3,))
+        (first, *_) = world.driver.sent
+        assert first.update_metadata_receivers == (3,)
+        assert list(first.brokers) == [1, 3]
+
     def test_no_change_at_all_is_no_reason_to_say_anything(self) -> None:
         world, active = cluster({0: (1, 2)})
         world.run(process_broker_change(active))
