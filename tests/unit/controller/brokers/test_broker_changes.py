@@ -231,59 +231,6 @@ class TestFailure:
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
 
 
-class TestNobodyIsLeft:
-    """Nobody leads without the members of an ISR that are gone: each has every committed record."""
-
-    def test_brokers_that_fail_together_stay_in_the_isr(self) -> None:
-        world, active = cluster({0: (1, 2, 3), 1: (3, 1, 2)})
-        world.stop_broker(1, 2, 3)
-        world.run(process_broker_change(active))
-        assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2, 3), 1, 1)
-        assert world.state(T1) == LeaderAndIsr(-1, 6, (3, 1, 2), 1, 1)
-
-    def test_the_first_one_that_returns_leads(self) -> None:
-        world, active = cluster({0: (1, 2, 3)})
-        world.stop_broker(1, 2, 3)
-        world.run(process_broker_change(active))
-        world.start_broker(2)
-        world.run(process_broker_change(active))
-        assert world.state(T0) == LeaderAndIsr(2, 7, (2,), 1, 2)
-
-    def test_a_replica_that_was_not_in_sync_does_not_lead(self) -> None:
-        world, active = cluster({0: (1, 2, 3)})
-        world.stop_broker(3)
-        world.run(process_broker_change(active))
-        world.stop_broker(1, 2)
-        world.run(process_broker_change(active))
-        world.start_broker(3)
-        world.run(process_broker_change(active))
-        assert world.state(T0) == LeaderAndIsr(-1, 7, (1, 2), 1, 2)
-
-    def test_they_stay_at_a_failover_to_which_no_broker_has_come(self) -> None:
-        world = World()
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-        world.fail_over()
-        assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2, 3), 1, 1)
-
-    def test_what_leaders_have_written_before_they_failed_counts(self) -> None:
-        """Below inter.broker.protocol.version 2.7 it may not be known yet."""
-        world, active = cluster({0: (1, 2, 3)})
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        world.stop_broker(1, 2, 3)
-        world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (-1, (1, 2))
-
-    def test_a_failed_disk_is_as_a_failed_broker(self) -> None:
-        world, active = cluster({0: (1, 2)}, live=(1, 2, 3))
-        active.context.set_replicas_on_offline_dirs(2, [T0])
-        world.stop_broker(1)
-        world.run(process_broker_change(active))
-        assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2), 1, 1)
-
-
 class TestBounce:
     def test_a_bounced_broker_fails_and_starts_though_nobody_saw_it_absent(self) -> None:
         world, active = cluster({0: (1, 2)})
