@@ -58,14 +58,15 @@ async def process_broker_change(active: ActiveController) -> None:
         closed=[*dead, *bounced_ids],
         epoch_zk_version=context.term.epoch_zk_version,
     )
-    # Nobody is to lead, or to be in sync, in a life that is over, whoever starts meanwhile.
-    context.remove_live_brokers([*dead, *bounced_ids])
+    # Who is dead is not to be elected by what the others lead to. Who has bounced is there.
+    context.remove_live_brokers(dead)
     if new:
         with context.trail.because(CauseKind.BROKER_STARTED, brokers=new):
             context.add_live_brokers(new)
             await on_broker_startup(active, new)
     if bounced:
         with context.trail.because(CauseKind.BROKER_BOUNCED, brokers=bounced):
+            context.remove_live_brokers(bounced_ids)
             await on_broker_failure(active, bounced_ids)
             context.add_live_brokers(bounced)
             await on_broker_startup(active, bounced)
