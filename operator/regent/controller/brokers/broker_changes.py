@@ -22,7 +22,9 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.term import cluster_loading
 from regent.controller.term.unusable_settings import refuse_id_of_a_registered_broker
 from regent.controller.topics import stray_replicas
+from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.election import ElectionStrategy
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.zk_data import paths
@@ -67,7 +69,8 @@ async def process_broker_change(active: ActiveController) -> None:
     if bounced:
         with context.trail.because(CauseKind.BROKER_BOUNCED, brokers=bounced):
             context.remove_live_brokers(bounced_ids)
-            await on_broker_failure(active, bounced_ids)
+            # What they alone have in sync they lead again: nothing is lost for a life that is over.
+            await on_broker_failure(active, bounced_ids, election.OFFLINE_CLEANLY)
             context.add_live_brokers(bounced)
             await on_broker_startup(active, bounced)
     if dead:
@@ -108,13 +111,17 @@ async def on_broker_startup(active: ActiveController, brokers: Sequence[Broker])
     await unassigned_replicas.schedule_soon(active)
 
 
-async def on_broker_failure(active: ActiveController, broker_ids: Sequence[int]) -> None:
+async def on_broker_failure(
+    active: ActiveController,
+    broker_ids: Sequence[int],
+    strategy: ElectionStrategy = election.OFFLINE,
+) -> None:
     """Elect new leaders where the brokers led, shrink the ISRs they were in."""
     context = active.context
     for broker_id in broker_ids:
         context.set_replicas_on_offline_dirs(broker_id, ())
     await on_replicas_become_offline(
-        active, {b: list(context.replica_states_on(b)) for b in broker_ids}
+        active, {b: list(context.replica_states_on(b)) for b in broker_ids}, strategy
     )
 
 

@@ -7,17 +7,24 @@ from collections.abc import Iterable, Mapping, Sequence
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.controller.transitions.election import ElectionStrategy
 from regent.model.partition import TopicPartition
 
 
 async def on_replicas_become_offline(
-    active: ActiveController, replicas: Mapping[int, Sequence[TopicPartition]]
+    active: ActiveController,
+    replicas: Mapping[int, Sequence[TopicPartition]],
+    strategy: ElectionStrategy = election.OFFLINE,
 ) -> None:
     """Replicas are gone: with their broker or with a log directory.
 
     Leaderless partitions come first: ``handle_state_changes`` to Offline, then elections, then the
     ISRs that the dead were merely members of.
+
+    Args:
+        strategy: How to elect.
     """
     context = active.context
     leaderless: list[TopicPartition] = []
@@ -31,10 +38,12 @@ async def on_replicas_become_offline(
             if not queued and state is not None and state.leader == broker_id:
                 leaderless.append(tp)
     await active.partitions.handle_state_changes(leaderless, PartitionState.OFFLINE)
-    await active.partitions.trigger_online_for(leaderless)
+    await active.partitions.trigger_online_for(leaderless, strategy)
     await active.replicas.handle_state_changes(others, ReplicaState.OFFLINE)
     # A leader that has yet to learn that its session is gone may have taken a replica in meanwhile.
-    await active.partitions.trigger_online_for(tp for tp in leaderless if _can_be_led(context, tp))
+    await active.partitions.trigger_online_for(
+        (tp for tp in leaderless if _can_be_led(context, tp)), strategy
+    )
     if being_deleted:
         await active.deletions.fail_replicas(
             {

@@ -246,6 +246,7 @@ class ControlledShutdownElection(ElectionStrategy):
 
 
 OFFLINE: Final = OfflineElection()
+OFFLINE_CLEANLY: Final = OfflineElection(UncleanElection.NEVER)
 OFFLINE_ALLOW_UNCLEAN: Final = OfflineElection(UncleanElection.ALWAYS)
 REASSIGN: Final = ReassignElection()
 PREFERRED: Final = PreferredElection()

@@ -97,7 +97,11 @@ class PartitionStateMachine:
             if tp in without_leader
         )
 
-    async def trigger_online_for(self, partitions: Iterable[TopicPartition]) -> Failures:
+    async def trigger_online_for(
+        self,
+        partitions: Iterable[TopicPartition],
+        strategy: ElectionStrategy = election.OFFLINE,
+    ) -> Failures:
         """Try to elect leaders for those of ``partitions`` that are New or Offline.
 
         For a broker that comes or goes these are the partitions of its replicas: it changes nothing
@@ -109,14 +113,18 @@ class PartitionStateMachine:
         candidates = dict.fromkeys(
             tp for tp in chain(partitions, context.elections_to_repeat) if tp in without_leader
         )
-        return await self._elect_online(candidates)
+        return await self._elect_online(candidates, strategy)
 
-    async def _elect_online(self, partitions: Iterable[TopicPartition]) -> Failures:
+    async def _elect_online(
+        self,
+        partitions: Iterable[TopicPartition],
+        strategy: ElectionStrategy = election.OFFLINE,
+    ) -> Failures:
         queued = self._context.is_topic_queued_for_deletion
         return await self.handle_state_changes(
             [tp for tp in partitions if not queued(tp.topic)],
             PartitionState.ONLINE,
-            election.OFFLINE,
+            strategy,
         )
 
     async def handle_state_changes(
