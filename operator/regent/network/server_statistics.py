@@ -55,7 +55,7 @@ _REMEDIES: Final = {
     CloseReason.CONNECTION_RATE: "if many share the address, as behind NAT, raise "
     "endpoint_max_connection_rate",
     CloseReason.BUFFERED_BYTES: "if these are wanted, raise endpoint_max_buffered_bytes",
-    CloseReason.FRAME_SIZE: "if it was no nonsense, raise endpoint_max_request_bytes",
+    CloseReason.FRAME_SIZE: "if the request was a valid one, raise endpoint_max_request_bytes",
 }
 """Of limits that somebody may have set too low."""
 

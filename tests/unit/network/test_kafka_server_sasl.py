@@ -149,7 +149,7 @@ async def closed_without_an_answer(client: KafkaClient) -> None:
         assert await client.reader.read() == b""
 
 
-async def test_a_client_with_a_mechanism_that_is_not_enabled_is_not_told_to_give_up(
+async def test_a_client_with_a_mechanism_that_is_not_enabled_is_not_refused_for_good(
     controller: Controller,
 ) -> None:
     """Brokers may have it: an answer would end the client, while it goes on after a closed
@@ -167,7 +167,7 @@ async def test_a_client_with_a_mechanism_that_is_not_enabled_is_not_told_to_give
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_client_with_a_delegation_token_is_not_told_to_give_up(
+async def test_a_client_with_a_delegation_token_is_not_refused_for_good(
     client: KafkaClient, server: KafkaServer, version: int
 ) -> None:
     await client.ask(SASL_HANDSHAKE, version, {"mechanism": "SCRAM-SHA-512"})
