@@ -99,11 +99,12 @@ class PlainServer:
         try:
             expected = await self._credentials.password(username)
         except CredentialsUnavailableError as error:
-            raise SaslFailedError(
+            raise SaslUnservedError(
                 f"password of user {username!r} not found out: {error}"
             ) from error
         if expected is None or not hmac.compare_digest(expected.encode(), password.encode()):
-            raise _refused("Authentication failed: Invalid username or password")
+            # Brokers have users of their own, which may have changed there first.
+            raise SaslUnservedError(f"user {username!r} is unknown here, or has another password")
         _check_authorization_id(authorization_id, username)
         self.username = username
         self.proved = SaslCredentials("PLAIN", username, password)
@@ -157,7 +158,7 @@ class ScramServer:
         try:
             credential = await self._credentials.scram_credential(self._mechanism, username)
         except CredentialsUnavailableError as error:
-            raise SaslFailedError(
+            raise SaslUnservedError(
                 f"credentials of user {username!r} not found out: {error}"
             ) from error
         if credential is None:

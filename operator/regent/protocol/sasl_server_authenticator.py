@@ -5,7 +5,8 @@ likes, one SaslHandshake, then messages of the mechanism. These come in SaslAuth
 after a handshake of version 1 (KIP-152), and bare after one of version 0.
 
 A client of Kafka's gives up for good when it is answered that it is refused. So nobody is answered
-so whom brokers may let in: who has a mechanism that is not enabled here, or a delegation token. The
+so whom brokers may let in: who has a mechanism that is not enabled here, a delegation token, a
+password of PLAIN that is not the one known here, or a credential that cannot be read now. The
 connection is closed without an answer, and the client goes on with another node.
 """
 
@@ -138,7 +139,7 @@ class SaslServerAuthenticator:
         try:
             challenge = await server.evaluate(request.entity.auth_bytes)
         except SaslUnservedError as error:
-            return AuthenticationStep(None, str(error), server.claimed, _UNSERVED_REMEDY)
+            return self._unserved(str(error), server.claimed)
         except SaslFailedError as error:
             entity = kind(
                 error_code=ErrorCode.sasl_authentication_failed,
@@ -157,7 +158,7 @@ class SaslServerAuthenticator:
         try:
             challenge = await server.evaluate(message)
         except SaslUnservedError as error:
-            return AuthenticationStep(None, str(error), server.claimed, _UNSERVED_REMEDY)
+            return self._unserved(str(error), server.claimed)
         except SaslFailedError as error:
             return self._failed(None, str(error), server.claimed)
         self.username, self.proved = server.username, server.proved
@@ -172,6 +173,12 @@ class SaslServerAuthenticator:
 
     def _answer(self, request: Request, entity: Any) -> AuthenticationStep:
         return AuthenticationStep(self._encode(request, entity))
+
+    def _unserved(self, failure: str, claimed: str | None) -> AuthenticationStep:
+        remedy = _UNSERVED_REMEDY
+        if self._mechanism == "PLAIN":
+            remedy = f"{_PLAIN_REMEDY}. {remedy}"
+        return AuthenticationStep(None, failure, claimed, remedy)
 
     def _failed(
         self, answer: bytes | None, failure: str, claimed: str | None

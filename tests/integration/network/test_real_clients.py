@@ -136,25 +136,15 @@ async def test_real_clients_authenticate_within_tls(
 
 
 @pytest.mark.parametrize("release", ["2.4.1", "3.9.1"])
-@pytest.mark.parametrize(
-    ("mechanism", "message"),
-    [
-        ("PLAIN", "Authentication failed: Invalid username or password"),
-        (
-            "SCRAM-SHA-512",
-            "Authentication failed during authentication due to invalid credentials with SASL "
-            "mechanism SCRAM-SHA-512",
-        ),
-    ],
-)
-async def test_a_real_client_with_a_wrong_password_reads_why(
-    release: str, mechanism: str, message: str, tmp_path: Path
-) -> None:
+async def test_a_real_client_with_a_wrong_password_reads_why(release: str, tmp_path: Path) -> None:
     broker = OnlyBroker()
     async with serving(broker, _secured(tmp_path)) as server:
-        options = _client_options(tmp_path, mechanism, "wrong")
+        options = _client_options(tmp_path, "SCRAM-SHA-512", "wrong")
         outcome = await broker_api_versions(server, release, *options)
-        assert message in outcome.stdout + outcome.stderr
+        assert (
+            "Authentication failed during authentication due to invalid credentials with SASL "
+            "mechanism SCRAM-SHA-512"
+        ) in outcome.stdout + outcome.stderr
         assert server.statistics.failed_authentications > 0
         assert not broker.peers
 

@@ -15,6 +15,7 @@ from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import ClientAuth, TlsFiles
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
+from regent.protocol.serving import CredentialsUnavailableError
 from tests.support.kafka_client import KafkaClient
 from tests.support.scram_users import scram_credential_of
 from tests.unit.network.kafka_servers import PLENTY, Controller
@@ -24,13 +25,20 @@ PASSWORD = "a pass,word=ö"
 
 
 class Users:
-    """One user, of every mechanism."""
+    """One user, of every mechanism, and one of whom nobody can say anything."""
 
     async def password(self, username: str) -> str | None:
+        _require_readable(username)
         return PASSWORD if username == "a=user,1" else None
 
     async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
+        _require_readable(username)
         return scram_credential_of(PASSWORD, mechanism) if username == "a=user,1" else None
+
+
+def _require_readable(username: str) -> None:
+    if username == "unreadable":
+        raise CredentialsUnavailableError("ZooKeeper does not answer")
 
 
 class Authority:
