@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import ssl
@@ -21,7 +20,7 @@ from regent.network.server_tls import ClientAuth, server_tls
 from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN
 from sandbox import wait_until_async
 from tests.support.kafka_client import connected, request_frame
-from tests.unit.network.kafka_servers import Controller, at, closed_for, until
+from tests.unit.network.kafka_servers import Controller, closed_for
 from tests.unit.network.secured_servers import Authority, serving, shut_down
 
 
@@ -174,17 +173,18 @@ async def test_a_client_that_never_ends_its_handshake_is_closed(
 
 async def test_a_connection_takes_little_memory(controller: Controller, tmp_path: Path) -> None:
     """There may be thousands, of clients that are silent for minutes, or have not said a byte."""
-    count = 20
+    count, authority = 20, Authority(tmp_path)
     async with (
-        serving(controller, tls=Authority(tmp_path).files) as server,
+        serving(controller, tls=authority.files) as server,
         contextlib.AsyncExitStack() as clients,
     ):
         tracemalloc.start()
         clients.callback(tracemalloc.stop)
         for _ in range(count):
             await clients.enter_async_context(connected(server.port))
-        await until(at(server, connections=count))
-        await asyncio.sleep(0.1)  # each begins with TLS in a step of its own
+        # Each begins with TLS in a step of its own: they have once a later one is served.
+        last = await clients.enter_async_context(connected(server.port, context=authority.client()))
+        await shut_down(last)
         taken, _ = tracemalloc.get_traced_memory()
         assert taken / count < 100_000
 
