@@ -222,6 +222,7 @@ _ABSENCES_OF_BROKERS: Final[Mapping[str, str]] = {
     CauseKind.BROKER_BOUNCED: "it was restarted",
     CauseKind.CONTROLLED_SHUTDOWN: "it was stopping",
     CauseKind.LOG_DIR_FAILED: "it lost the log directory",
+    CauseKind.LEADER_OF_FORMER_TOPIC: "it has a replica of another topic of that name",
 }
 _ABSENCES: Final[Mapping[str, str]] = {
     CauseKind.CONTROLLER_FAILOVER: "it was offline when Regent became the controller",

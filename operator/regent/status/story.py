@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
-from regent.controller.state.causes import CauseKind
+from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.status.sentences import (
     MADE_BY_LEADERS,
     brokers,
@@ -144,6 +144,9 @@ def _since(replica: int, trail: Json | None, regent: Json | None, *, is_new: boo
         return f" since {moment(gone['cause']['timeMs'])}: {reason_of_absence(replica, gone)}"
     if is_new:
         return ""
+    first = next(iter(trail["changes"]), None)
+    if first is not None and first["kind"] == ChangeKind.FIRST_LEADER and not trail["dropped"]:
+        return f" since the partition came into being at {moment(first['cause']['timeMs'])}"
     if trail["dropped"]:
         return " since before the changes that are kept"
     return f" since before {moment(regent['termBeganMs'])}, when Regent became the controller"

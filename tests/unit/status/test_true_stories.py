@@ -8,8 +8,10 @@ from regent.controller import events as e
 from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
 from regent.controller.commands import ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
+from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
+from regent.status.sentences import reason_of_absence
 from regent.status.why import ExitStatus, exit_status, tell
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
@@ -121,6 +123,22 @@ class TestTrueStories:
             f"  Broker 3 is not in the ISR since {LATER}: it failed. It is live since {later}, and "
             "has not caught up." in story(world, "t-1", controller)
         )
+
+    def test_a_broker_that_was_down_when_the_topic_was_created(self) -> None:
+        world, controller = cluster()
+        world.stop_broker(1)
+        world.deliver(controller)
+        world.create_topic("u", {0: (1, 2, 3)})
+        world.deliver(controller)
+        assert (
+            f"  Broker 1 is not in the ISR since the partition came into being at {LATER}. It is "
+            f"down since {LATER}." in story(world, "u-0", controller)
+        )
+
+    def test_a_leader_that_has_a_replica_of_a_former_topic(self) -> None:
+        cause = {"kind": CauseKind.LEADER_OF_FORMER_TOPIC, "brokers": [{"id": 1}]}
+        change = {"kind": ChangeKind.REPLICA_OFFLINE, "cause": cause}
+        assert reason_of_absence(1, change) == "it has a replica of another topic of that name"
 
     def test_all_brokers_fail_together(self) -> None:
         world, controller = cluster()
