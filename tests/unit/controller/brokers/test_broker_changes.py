@@ -14,20 +14,17 @@ from regent.controller.brokers.broker_changes import (
     process_broker_modifications,
 )
 from regent.controller.events import BrokerChange
-from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.model.errors import ControllerMovedError, StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
-from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
-UNCLEAN = encode_entity_config({"unclean.leader.election.enable": "true"})
 
 
 def cluster(
@@ -311,55 +308,6 @@ class TestBounce:
         assert first is not None
         assert first.leader == 2
         assert world.driver.views == [frozenset()]
-
-    def test_one_that_bounced_leads_if_all_others_are_dead(self) -> None:
-        """As when Regent has not looked for a while."""
-        world, active = cluster({0: (1, 2, 3)})
-        world.bounce_broker(1)
-        world.stop_broker(2, 3)
-        world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
-        assert active.context.partition_state(T0) is PartitionState.ONLINE
-
-    def out_of_sync(self) -> tuple[World, ActiveController]:
-        """Broker 1 leads, and 2 lacks records that it may lose."""
-        world, active = cluster({0: (1, 2)})
-        world.put(paths.topic_config("t"), UNCLEAN)
-        world.set_state(T0, 1, (1,), leader_epoch=6)
-        state = LeaderAndIsr(1, 6, (1,), 0, 1)
-        active.context.cluster.set_leadership({T0: state}, ChangeKind.OBSERVED)
-        return world, active
-
-    def test_one_that_bounced_and_alone_was_in_sync_leads_whatever_others_may_do(self) -> None:
-        world, active = self.out_of_sync()
-        world.bounce_broker(1)
-        world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
-        assert active.context.unclean_leader_elections == 0
-
-    def test_if_it_does_not_come_back_another_one_leads_where_that_is_allowed(self) -> None:
-        world, active = self.out_of_sync()
-        world.stop_broker(1)
-        world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (2, (2,))
-
-    def test_one_that_has_started_and_one_that_is_dead_at_once(self) -> None:
-        world, active = cluster({0: (1, 2, 3)}, live=(2, 3))
-        world.start_broker(1)
-        world.stop_broker(2)
-        world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (3, (3,))
-        (first, *_) = world.driver.sent
-        assert first.update_metadata_receivers == (3,)
-        assert list(first.brokers) == [1, 3]
 
     def test_no_change_at_all_is_no_reason_to_say_anything(self) -> None:
         world, active = cluster({0: (1, 2)})
