@@ -15,10 +15,10 @@ from regent_rebalance.errors import HistoryError, InvalidInputError
 from regent_rebalance.history_layout import time_of
 from regent_rebalance.history_reading import History, read_history, spark_problems
 from regent_rebalance.history_wanted import Wanted, check_age
-from regent_rebalance.load_model import BAD, HOW, MOST, broker_loads, intervals, partition_loads
+from regent_rebalance.load_model import BAD, HOW, broker_loads, intervals, partition_loads
 from regent_rebalance.loads import Loads
 from regent_rebalance.ragged import Ints
-from regent_rebalance.snapshot import UNKNOWN, listed
+from regent_rebalance.snapshot import AMOUNT_MAX, UNKNOWN, listed
 
 _APPLICATION: Final = "regent-loads"
 
@@ -109,7 +109,7 @@ def _intervals(history: History) -> Any:
 def _whole(column: Any) -> Ints:
     """Whole bytes, UNKNOWN for null, and for more than anything can have."""
     values = column.to_numpy(zero_copy_only=False).astype(np.float64)
-    return np.where(values <= MOST, np.rint(values), UNKNOWN).astype(np.int64)
+    return np.where(values <= AMOUNT_MAX, np.rint(values), UNKNOWN).astype(np.int64)
 
 
 def _span(history: History) -> str:

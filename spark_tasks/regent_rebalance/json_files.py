@@ -27,7 +27,15 @@ from regent_rebalance.plan import (
     hash_of,
 )
 from regent_rebalance.ragged import Ints, ints, offsets_of
-from regent_rebalance.snapshot import UNKNOWN, Brokers, LogDir, Rows, Snapshot, snapshot_of
+from regent_rebalance.snapshot import (
+    AMOUNT_MAX,
+    UNKNOWN,
+    Brokers,
+    LogDir,
+    Rows,
+    Snapshot,
+    snapshot_of,
+)
 
 VERSION = 1
 
@@ -36,8 +44,8 @@ _T = TypeVar("_T")
 Id = Annotated[int, msgspec.Meta(ge=-(2**31), le=2**31 - 1)]
 """Of a broker or a partition."""
 
-Amount = Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)]
-"""Bytes, or bytes a second. With 9 petabytes for a replica sums stay within 64 bits."""
+Amount = Annotated[int, msgspec.Meta(ge=-AMOUNT_MAX, le=AMOUNT_MAX)]
+"""Bytes, or bytes a second."""
 
 
 class LogDirDocument(msgspec.Struct, rename="camel", forbid_unknown_fields=True):

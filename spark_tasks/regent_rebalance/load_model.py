@@ -11,6 +11,8 @@ from typing import Any, Final
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from regent_rebalance.snapshot import AMOUNT_MAX
+
 ACCURACY: Final = 10_000
 """Of percentiles: exact for so many values; of more, the rank is wrong by this part of them."""
 
@@ -22,9 +24,6 @@ BAD: Final = (
     "no_leader", "no_size", "no_offset", "gap",
 )  # fmt: skip
 """What is wrong with a sample."""
-
-MOST: Final = 2**53
-"""No size, offset or rate is more, as in snapshots: up to here floats are exact."""
 
 BROKER_LOADS: Final = ("disk", "leader_in", "follower_in", "out")
 
@@ -174,11 +173,13 @@ def broker_loads(intervals: Any, brokers: Any, *, percentile: float) -> Any:
 def _cleaned(samples: Any) -> Any:
     """Samples without values that cannot be."""
 
+    amounts = f"BETWEEN 0 AND {AMOUNT_MAX}"
+
     def possible(column: str) -> str:
-        return f"CASE WHEN {column} BETWEEN 0 AND {MOST} THEN {column} END"
+        return f"CASE WHEN {column} {amounts} THEN {column} END"
 
     impossible = " OR ".join(
-        f"coalesce({column} NOT BETWEEN 0 AND {MOST}, false)"
+        f"coalesce({column} NOT {amounts}, false)"
         for column in ("log_start_offset", "log_end_offset", "bytes_in", "bytes_out")
     )
     return (
@@ -196,8 +197,8 @@ def _cleaned(samples: Any) -> Any:
             f.expr(f"{possible('bytes_in')} AS measured_in"),
             f.expr(f"{possible('bytes_out')} AS measured_out"),
             f.expr(
-                f"{impossible} OR coalesce(exists(sizes, size -> size NOT BETWEEN 0 AND {MOST}), "
-                "false) AS impossible"
+                f"{impossible} OR coalesce(exists(sizes, size -> size NOT {amounts}), false) "
+                "AS impossible"
             ),
         )
         .withColumn(

@@ -23,7 +23,7 @@ from regent_rebalance.json_files import (
 )
 from regent_rebalance.plan import Plan, changes_of
 from regent_rebalance.ragged import Ints, ints
-from regent_rebalance.snapshot import UNKNOWN, Rows, Snapshot, snapshot_of
+from regent_rebalance.snapshot import AMOUNT_MAX, UNKNOWN, Rows, Snapshot, snapshot_of
 
 _T = TypeVar("_T")
 _BROKERS, _PLAN = b"regent.brokers", b"regent.plan"
@@ -39,9 +39,6 @@ _RATE_COLUMNS = {"bytesIn": pa.int64(), "bytesOut": pa.int64()}
 
 _MAY_BE_UNKNOWN = frozenset({"leader", "sizes", *_RATE_COLUMNS})
 """Columns in which -1 says that nobody knows, or that there is none."""
-
-_MOST = 2**53
-"""What an amount may be at most, as in JSON: sums stay within 64 bits."""
 
 _PLAN_COLUMNS = {
     "topic": pa.dictionary(pa.int32(), pa.string()),
@@ -200,9 +197,9 @@ def _typed(column: Any, wanted: Any, name: str, path: Path) -> Any:
         raise InvalidInputError(f"{path}: column {name} has empty cells: {way_out}")
     if values.type == pa.int64() and len(values):
         most = max(map(abs, pc.min_max(values).as_py().values()))
-        if most > _MOST:
+        if most > AMOUNT_MAX:
             raise InvalidInputError(
-                f"{path}: column {name} has the amount {most}: give bytes, {_MOST} at most"
+                f"{path}: column {name} has the amount {most}: give bytes, {AMOUNT_MAX} at most"
             )
     return column
 

@@ -15,6 +15,9 @@ from regent_rebalance.ragged import Bools, Ints, ints, owners, positions
 UNKNOWN = -1
 """A size or capacity that nobody knows, a leader that is not there."""
 
+AMOUNT_MAX = 2**53
+"""Of bytes, or bytes a second: sums stay within 64 bits, and floats are exact up to here."""
+
 _SHOWN = 5
 
 
