@@ -144,11 +144,11 @@ def _since(replica: int, trail: Json | None, regent: Json | None, *, is_new: boo
         return f" since {moment(gone['cause']['timeMs'])}: {reason_of_absence(replica, gone)}"
     if is_new:
         return ""
-    first = next(iter(trail["changes"]), None)
-    if first is not None and first["kind"] == ChangeKind.FIRST_LEADER and not trail["dropped"]:
-        return f" since the partition came into being at {moment(first['cause']['timeMs'])}"
     if trail["dropped"]:
         return " since before the changes that are kept"
+    first = next(iter(trail["changes"]), None)
+    if first is not None and first["kind"] == ChangeKind.FIRST_LEADER:
+        return f" since the partition came into being at {moment(first['cause']['timeMs'])}"
     return f" since before {moment(regent['termBeganMs'])}, when Regent became the controller"
 
 

@@ -8,37 +8,22 @@ created again with fewer of them.
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Final
 
+from regent.controller.state.last_partitions import LastPartitions
 from regent.model.partition import TopicPartition
 
 MAX_FORMER: Final = 50_000
-"""As many as one UpdateMetadata names. The oldest ones are forgotten first."""
+"""As many as one UpdateMetadata names."""
 
 
-class FormerPartitions:
-    """The partitions that were deleted last by this process, whichever its term was.
-
-    Args:
-        limit: How many are kept.
-    """
+class FormerPartitions(LastPartitions[None]):
+    """The partitions that were deleted last by this process, whichever its term was."""
 
     def __init__(self, *, limit: int = MAX_FORMER) -> None:
-        self._limit = limit
-        self._partitions: OrderedDict[TopicPartition, None] = OrderedDict()
-
-    def __iter__(self) -> Iterator[TopicPartition]:
-        return iter(self._partitions)
-
-    def __contains__(self, tp: object) -> bool:
-        return tp in self._partitions
+        super().__init__(limit=limit)
 
     def add(self, partitions: Iterable[TopicPartition]) -> None:
         """Topics were deleted."""
-        for tp in partitions:
-            self._partitions[tp] = None
-            self._partitions.move_to_end(tp)
-        while len(self._partitions) > self._limit:
-            self._partitions.popitem(last=False)
+        self.note(dict.fromkeys(partitions))

@@ -92,7 +92,7 @@ def _keep_states(context: ControllerContext, topic: str) -> None:
     cluster = context.cluster
     known = cluster.leadership
     states = {tp: known[tp] for tp in cluster.partitions_of(topic) if tp in known}
-    cluster.vanished_partitions.add(states)
+    cluster.vanished_partitions.note(states)
 
 
 async def on_new_partition_creation(

@@ -23,11 +23,13 @@ class FirstStates(NamedTuple):
 
     Attributes:
         created: The states that were written.
+        live: Replicas that are live, of all partitions that have any: who is to be informed.
         existing: Partitions whose state znode exists already.
         failures: Partition -> why it has no leader.
     """
 
     created: dict[TopicPartition, LeaderAndIsr]
+    live: dict[TopicPartition, tuple[int, ...]]
     existing: list[TopicPartition]
     failures: Failures
 
@@ -41,16 +43,17 @@ async def create_first_states(
     (:mod:`regent.controller.state.vanished_partitions`), and of the live replicas those are in sync
     that were: what they have is no less than what the others have.
     """
-    result = FirstStates({}, [], {})
+    result = FirstStates({}, {}, [], {})
     vanished = context.cluster.vanished_partitions
     first: dict[TopicPartition, LeaderAndIsr] = {}
     for tp in partitions:
-        live = live_replicas(context, tp)
+        replicas = context.cluster.replicas(tp)
+        live = tuple(r for r in replicas if context.is_replica_online(r, tp))
         if live:
+            result.live[tp] = live
             first[tp] = _first_state(live, vanished.get(tp), context.term.epoch)
         else:
-            replicas = list(context.cluster.replicas(tp))
-            result.failures[tp] = NoCandidate(f"none of its replicas {replicas} is live")
+            result.failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
     if not first:
         return result
     await _create_parents(context, first)
@@ -70,12 +73,6 @@ async def create_first_states(
             result.failures[tp] = f"ZooKeeper answered {answer.value} for its state znode"
     await _follow_vanished(context, result, log)
     return result
-
-
-def live_replicas(context: ControllerContext, tp: TopicPartition) -> tuple[int, ...]:
-    """Those that are informed of a first state: not on brokers that are shutting down."""
-    replicas = context.cluster.replicas(tp)
-    return tuple(r for r in replicas if context.is_replica_online(r, tp))
 
 
 def _first_state(

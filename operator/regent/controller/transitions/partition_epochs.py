@@ -121,7 +121,7 @@ async def exceed_former_epochs(
     """Have first states exceed the partition epochs of former partitions of the same names. Those
     that are too far behind are left as they are, and logged."""
     wanted = {tp: former[tp].partition_epoch + _LEADERS_AHEAD for tp in states}
-    near = {tp: state for tp, state in states.items() if wanted[tp] <= WRITES_MAX}
+    near = _within_reach(states, wanted)
     _report(
         log.error,
         LEFT_BEHIND,
@@ -129,6 +129,17 @@ async def exceed_former_epochs(
     )
     reached = await reach_partition_epochs(context, near, wanted)
     return reached._replace(written={**states, **reached.written})
+
+
+def _within_reach(
+    states: Mapping[TopicPartition, LeaderAndIsr], wanted: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, LeaderAndIsr]:
+    """The states that may be written as often as is wanted."""
+    return {
+        tp: state
+        for tp, state in states.items()
+        if wanted[tp] - state.partition_epoch <= WRITES_MAX
+    }
 
 
 def _refusal(answered: Sequence[WriteResult]) -> ZkError | None:
@@ -230,11 +241,7 @@ async def _catch_up(
             for tp, state in behind.items()
         }
         wanted = {tp: known[tp].partition_epoch + 1 for tp in behind}
-        near = {
-            tp: state
-            for tp, state in behind.items()
-            if wanted[tp] - state.partition_epoch <= WRITES_MAX
-        }
+        near = _within_reach(behind, wanted)
         left |= {tp: found[tp] for tp in behind if tp not in near}
         reached = await reach_partition_epochs(context, near, wanted)
         read.states.update(reached.written)

@@ -30,7 +30,7 @@ from regent.controller.transitions.election import (
 )
 from regent.controller.transitions.election_input import election_input
 from regent.controller.transitions.failed_elections import Failures, NoCandidate, note_outcome
-from regent.controller.transitions.first_states import create_first_states, live_replicas
+from regent.controller.transitions.first_states import create_first_states
 from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import (
     known_states,
@@ -219,12 +219,11 @@ class PartitionStateMachine:
         Returns:
             Failures, and partitions whose state znode exists already.
         """
-        created, existing, failures = await create_first_states(
+        created, live, existing, failures = await create_first_states(
             self._context, partitions, self._log
         )
         self._context.cluster.set_leadership(created, ChangeKind.FIRST_LEADER)
-        recipients = {tp: live_replicas(self._context, tp) for tp in created}
-        batch.add_leaders_and_isrs(recipients, is_new=True)
+        batch.add_leaders_and_isrs({tp: live[tp] for tp in created}, is_new=True)
         for tp, state in created.items():
             self._set_state(tp, PartitionState.ONLINE, leader=state.leader, isr=state.isr)
         return failures, existing

@@ -285,10 +285,9 @@ class ReplicaStateMachine:
         for tp, state in states.items():
             if broker_id not in state.isr or state.controller_epoch > epoch:
                 continue
-            if len(state.isr) == 1 or not self._is_nobody_left(tp, state):
-                shrunk[tp] = without_replica(state, broker_id, epoch)
-            elif state.leader == broker_id:
-                shrunk[tp] = without_leader(state, epoch)
+            stays = len(state.isr) > 1 and self._is_nobody_left(tp, state)
+            if not stays or state.leader == broker_id:
+                shrunk[tp] = without_replica(state, broker_id, epoch, stays=stays)
         return shrunk
 
     def _is_nobody_left(self, tp: TopicPartition, state: LeaderAndIsr) -> bool:
@@ -386,26 +385,16 @@ def _leaving_replicas(context: ControllerContext) -> dict[int, dict[TopicPartiti
     return leaving
 
 
-def without_leader(state: LeaderAndIsr, controller_epoch: int) -> LeaderAndIsr:
-    """Leadership after the leader went offline as the last one of the ISR: one leader epoch on,
-    with the ISR as it is."""
-    return LeaderAndIsr(
-        leader=NO_LEADER,
-        leader_epoch=state.leader_epoch + 1,
-        isr=state.isr,
-        controller_epoch=controller_epoch,
-        partition_epoch=state.partition_epoch,
-        leader_recovery_state=state.leader_recovery_state,
-    )
-
-
-def without_replica(state: LeaderAndIsr, replica: int, controller_epoch: int) -> LeaderAndIsr:
+def without_replica(
+    state: LeaderAndIsr, replica: int, controller_epoch: int, *, stays: bool = False
+) -> LeaderAndIsr:
     """Leadership after ``replica`` went offline: one leader epoch on, without it in the ISR unless
-    it is the last member."""
+    it is the last member, or ``stays`` there."""
+    keeps_isr = stays or state.isr == (replica,)
     return LeaderAndIsr(
         leader=NO_LEADER if state.leader == replica else state.leader,
         leader_epoch=state.leader_epoch + 1,
-        isr=state.isr if state.isr == (replica,) else tuple(r for r in state.isr if r != replica),
+        isr=state.isr if keeps_isr else tuple(r for r in state.isr if r != replica),
         controller_epoch=controller_epoch,
         partition_epoch=state.partition_epoch,
         leader_recovery_state=state.leader_recovery_state,

@@ -147,7 +147,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
     def test_the_oldest_ones_are_forgotten_first(self) -> None:
         known = VanishedPartitions(limit=2)
         for number in range(3):
-            known.add({TopicPartition("t", number): self.FORMER})
+            known.note({TopicPartition("t", number): self.FORMER})
         assert known.get(T0) is None
         assert known.get(T1) is self.FORMER
         known.forget([T1, T1])
