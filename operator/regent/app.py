@@ -48,6 +48,7 @@ from regent.servers.kafka_endpoint import KafkaEndpoint
 from regent.servers.plan_exchange import open_exchange
 from regent.services.client_service import ClientService
 from regent.services.controller_service import ControllerService
+from regent.services.main_loop import MainLoop
 from regent.services.replica_settings import own_pause_s, replica_settings
 from regent.settings import Settings
 
@@ -118,10 +119,9 @@ class App:
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
         )
         try:
-            asyncio.run(self._main())
+            with asyncio.Runner(loop_factory=MainLoop) as runner:
+                runner.run(self._main())
         finally:
-            for number in (*_STOP_SIGNALS, *_IGNORED_SIGNALS):  # it is ending already
-                signal.signal(number, signal.SIG_IGN)
             self._http.close()
             if self._exchange is not None:
                 self._exchange.close()
