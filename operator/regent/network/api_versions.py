@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import importlib.metadata
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from regent.network.connection import BrokerConnection
 from regent.protocol.api_versions import VersionRange
 from regent.protocol.connection_setup import (
     UnknownApiVersionsError,
     api_versions_request,
     decode_api_versions_response,
 )
+
+if TYPE_CHECKING:
+    from regent.network.connection import BrokerConnection
 
 _SOFTWARE_VERSION: Final = importlib.metadata.version("regent")
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import secrets
 import ssl
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
+from regent.network.api_versions import ask_versions
 from regent.network.settings import ChannelSettings
 from regent.network.watched_socket import WatchedSocket, open_tls
 from regent.protocol.connection_setup import (
@@ -17,6 +19,7 @@ from regent.protocol.connection_setup import (
     check_sasl_handshake_response,
     decode_sasl_authenticate_response,
     sasl_authenticate_request,
+    sasl_authenticate_version,
     sasl_handshake_request,
 )
 from regent.protocol.framing import (
@@ -41,6 +44,10 @@ _READ_SIZE: Final = 1024 * 1024
 
 _AT_ONCE: Final = 16 * 1024
 """Bytes that a socket without anything under way takes at once."""
+
+_SESSION_USED: Final = 0.85
+"""The part of a SASL session after which the next request renews it. Kafka's clients renew theirs
+after 85 to 95 % of it."""
 
 _END: Final = 16
 """Bytes of a large request that are kept back until all others have left."""
@@ -77,6 +84,9 @@ class BrokerConnection:
         self._frames = FrameReader()
         self._correlation_id = 0
         self._has_answered = False
+        self._credentials: Authenticating | None = None
+        self._authenticate_version = 0
+        self._renew_at = math.inf
 
     @classmethod
     async def open(
@@ -119,7 +129,7 @@ class BrokerConnection:
             )
             try:
                 if protocol.startswith("SASL") and settings.sasl is not None:
-                    await connection._authenticate(settings.sasl)
+                    await connection._begin_session(settings.sasl)
             except BaseException:
                 connection.close()
                 raise
@@ -147,7 +157,7 @@ class BrokerConnection:
         may_go_on: Callable[[], bool] | None = None,
         on_sent: Callable[[], None] | None = None,
     ) -> bytes:
-        """Send a request and wait for the body of its answer.
+        """Send a request and wait for the body of its answer. Renews the session when it is time.
 
         Args:
             api_key: Which request.
@@ -161,8 +171,36 @@ class BrokerConnection:
 
         Raises:
             OSError: If the connection breaks; :class:`SendingStoppedError` is among these.
+            AuthenticationError: If the broker does not accept the credentials any more.
             DecodeError: If what comes back is not a response to this request.
         """
+        await self.renew_session()
+        return await self._round_trip(
+            api_key, api_version, body, flexible=flexible, may_go_on=may_go_on, on_sent=on_sent
+        )
+
+    async def renew_session(self) -> None:
+        """Authenticate again if the session is about to end, or has: a broker closes a connection
+        on which it gets another request after that (``connections.max.reauth.ms``, KIP-368).
+
+        Raises:
+            OSError: If the connection breaks.
+            AuthenticationError: If the broker does not accept the credentials any more.
+            DecodeError: If it answers nonsense.
+        """
+        if self._credentials is not None and _now() >= self._renew_at:
+            await self._authenticate(self._credentials)
+
+    async def _round_trip(
+        self,
+        api_key: int,
+        api_version: int,
+        body: Sequence[Part],
+        *,
+        flexible: bool,
+        may_go_on: Callable[[], bool] | None = None,
+        on_sent: Callable[[], None] | None = None,
+    ) -> bytes:
         self._correlation_id = correlation_id = (self._correlation_id + 1) & 0x7FFFFFFF
         header = RequestHeader(api_key, api_version, correlation_id, self._client_id)
         parts = encode_request(header, body, flexible=flexible)
@@ -184,7 +222,11 @@ class BrokerConnection:
 
     async def set_up(self, request: SetupRequest) -> bytes:
         """:meth:`round_trip` for one of the requests that open a connection."""
-        return await self.round_trip(
+        await self.renew_session()
+        return await self._set_up(request)
+
+    async def _set_up(self, request: SetupRequest) -> bytes:
+        return await self._round_trip(
             request.api_key, request.api_version, (request.body,), flexible=request.flexible
         )
 
@@ -223,19 +265,30 @@ class BrokerConnection:
         """Close at once; what has not been sent yet is dropped."""
         self._writer.transport.abort()
 
+    async def _begin_session(self, credentials: Authenticating) -> None:
+        self._authenticate_version = sasl_authenticate_version(await ask_versions(self))
+        await self._authenticate(credentials)
+        self._credentials = credentials
+
     async def _authenticate(self, credentials: Authenticating) -> None:
         check_sasl_handshake_response(
-            await self.set_up(sasl_handshake_request(credentials.mechanism))
+            await self._set_up(sasl_handshake_request(credentials.mechanism))
         )
         dialogue = credentials.dialogue(secrets.token_urlsafe(24))
         message = next(dialogue)
         while True:
+            version, asked_at = self._authenticate_version, _now()
             answer = decode_sasl_authenticate_response(
-                await self.set_up(sasl_authenticate_request(message))
+                await self._set_up(sasl_authenticate_request(message, version=version)),
+                version=version,
             )
             try:
-                message = dialogue.send(answer)
+                message = dialogue.send(answer.message)
             except StopIteration:
+                lifetime_s = answer.session_lifetime_s
+                self._renew_at = (
+                    asked_at + lifetime_s * _SESSION_USED if lifetime_s > 0 else math.inf
+                )
                 return
 
     async def _write(self, part: bytes) -> None:
@@ -305,3 +358,7 @@ class BrokerConnection:
 def _require(may_go_on: Callable[[], bool]) -> None:
     if not may_go_on():
         raise SendingStoppedError("this process may not be the controller any more")
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

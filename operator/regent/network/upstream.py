@@ -9,7 +9,9 @@ from typing import Final, Protocol
 
 from regent.model.errors import RegentError
 from regent.network.connection import BrokerConnection
+from regent.protocol.connection_setup import AuthenticationError
 from regent.protocol.framing import RequestHeader
+from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl import Authenticating
 from regent.protocol.serving import Peer, UpstreamBroker
 
@@ -147,6 +149,7 @@ class Upstream:
             and broker is not None
             and not self.is_lost
             and self._shared.is_current(broker, header)
+            and await _is_renewed(connection)
         ):
             return connection
         self.close()
@@ -198,3 +201,12 @@ class _Exchange:
             if isinstance(error, OSError) and not isinstance(error, TimeoutError):
                 name = "a broker" if broker is None else f"broker {broker.broker.broker_id}"
                 raise UpstreamError(f"{name} has broken off: {error}") from error
+
+
+async def _is_renewed(connection: BrokerConnection) -> bool:
+    """Whether the broker takes requests on it for some time yet."""
+    try:
+        await connection.renew_session()
+    except (OSError, AuthenticationError, DecodeError):
+        return False
+    return True

@@ -18,7 +18,8 @@ from kio.schema.describe_configs.v1.request import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
 )
-from kio.schema.sasl_authenticate.v0.request import SaslAuthenticateRequest
+from kio.schema.sasl_authenticate.v0.request import SaslAuthenticateRequest as SaslAuthenticateV0
+from kio.schema.sasl_authenticate.v1.request import SaslAuthenticateRequest as SaslAuthenticateV1
 from kio.schema.sasl_handshake.v1.request import SaslHandshakeRequest
 from kio.serial import entity_writer
 from kio.static.primitive import i8
@@ -223,12 +224,32 @@ def check_sasl_handshake_response(body: bytes) -> None:
         raise AuthenticationError(f"{error_name(code)}: the broker offers {', '.join(mechanisms)}")
 
 
-def sasl_authenticate_request(message: bytes) -> SetupRequest:
-    """One message of the mechanism."""
-    return _request(SaslAuthenticateRequest(auth_bytes=message))
+def sasl_authenticate_version(supported: Mapping[int, VersionRange]) -> int:
+    """Of SaslAuthenticate, for a broker. From 1 on answers say when a session ends (KIP-368)."""
+    versions = supported.get(SaslAuthenticateV1.__api_key__)
+    return 1 if versions is not None and versions.highest >= 1 else 0
 
 
-def decode_sasl_authenticate_response(body: bytes) -> bytes:
+def sasl_authenticate_request(message: bytes, *, version: int) -> SetupRequest:
+    """One message of the mechanism, in version 0 or 1."""
+    entity = SaslAuthenticateV0 if version == 0 else SaslAuthenticateV1
+    return _request(entity(auth_bytes=message))
+
+
+class SaslAnswer(NamedTuple):
+    """What a broker answers to a message of the mechanism.
+
+    Attributes:
+        message: Its own one.
+        session_lifetime_s: Seconds after which it takes no requests on the connection unless it is
+            authenticated again; 0: the session has no end, or the broker does not say it.
+    """
+
+    message: bytes
+    session_lifetime_s: float
+
+
+def decode_sasl_authenticate_response(body: bytes, *, version: int) -> SaslAnswer:
     """The broker's message of the mechanism.
 
     Raises:
@@ -239,4 +260,6 @@ def decode_sasl_authenticate_response(body: bytes) -> bytes:
     code, message = reader.int16(), reader.nullable_string()
     if code:
         raise AuthenticationError(message or error_name(code))
-    return reader.sized_bytes()
+    answer = reader.sized_bytes()
+    lifetime_ms = reader.int64() if version >= 1 else 0
+    return SaslAnswer(answer, lifetime_ms / 1000)

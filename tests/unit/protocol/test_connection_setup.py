@@ -10,8 +10,9 @@ from kio.schema.api_versions.v0 import response as api_versions_v0
 from kio.schema.describe_configs.v1 import response as describe_configs
 from kio.schema.errors import ErrorCode
 from kio.schema.sasl_authenticate.v0.response import SaslAuthenticateResponse
+from kio.schema.sasl_authenticate.v1 import response as sasl_authenticate_v1
 from kio.schema.sasl_handshake.v1.response import SaslHandshakeResponse
-from kio.static.primitive import i8, i16, i32Timedelta
+from kio.static.primitive import i8, i16, i32Timedelta, i64Timedelta
 
 from regent.protocol import connection_setup as setup
 from regent.protocol.api_versions import VersionRange, parse_protocol_version
@@ -94,7 +95,28 @@ def test_sasl_errors_name_what_the_broker_offers() -> None:
             error_code=ErrorCode.sasl_authentication_failed, error_message=message, auth_bytes=b""
         )
         with pytest.raises(setup.AuthenticationError, match=shown):
-            setup.decode_sasl_authenticate_response(encode(failed))
+            setup.decode_sasl_authenticate_response(encode(failed), version=0)
+
+
+def test_how_long_a_session_lasts_is_known_where_the_broker_says_it() -> None:
+    v0 = SaslAuthenticateResponse(error_code=ErrorCode.none, error_message=None, auth_bytes=b"a")
+    v1 = sasl_authenticate_v1.SaslAuthenticateResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        auth_bytes=b"b",
+        session_lifetime=i64Timedelta.parse(datetime.timedelta(seconds=2.5)),
+    )
+    assert setup.decode_sasl_authenticate_response(encode(v0), version=0) == (b"a", 0)
+    assert setup.decode_sasl_authenticate_response(encode(v1), version=1) == (b"b", 2.5)
+
+
+@pytest.mark.parametrize(
+    ("supported", "version"),
+    [({}, 0), ({36: VersionRange(0, 0)}, 0), ({36: VersionRange(0, 2)}, 1)],
+)
+def test_old_brokers_do_not_say_it(supported: dict[int, VersionRange], version: int) -> None:
+    assert setup.sasl_authenticate_version(supported) == version
+    assert setup.sasl_authenticate_request(b"", version=version).api_version == version
 
 
 @given(body=st.binary(max_size=60))
@@ -105,7 +127,8 @@ def test_garbage_is_refused_or_makes_sense(body: bytes) -> None:
         lambda: setup.decode_broker_settings_response(body),
         lambda: setup.check_identity(body),
         lambda: setup.check_sasl_handshake_response(body),
-        lambda: setup.decode_sasl_authenticate_response(body),
+        lambda: setup.decode_sasl_authenticate_response(body, version=0),
+        lambda: setup.decode_sasl_authenticate_response(body, version=1),
     ]
     for decode in decoders:
         try:
@@ -130,7 +153,7 @@ def test_answers_that_announce_more_than_they_have_take_no_memory(version: int) 
     with pytest.raises(DecodeError):
         setup.check_sasl_handshake_response(no_error + b"\x7f\xff\xff\xff")
     with pytest.raises(DecodeError):
-        setup.decode_sasl_authenticate_response(no_error + b"\xff\xff\x7f\xff\xff\xff")
+        setup.decode_sasl_authenticate_response(no_error + b"\xff\xff\x7f\xff\xff\xff", version=1)
 
 
 def _described(configs: dict[str, str | None], *, error_code: ErrorCode = ErrorCode.none) -> bytes:
