@@ -384,6 +384,7 @@ class Reason(enum.StrEnum):
     CONCURRENT_CHANGE = "ConcurrentChange"
     NOT_CONTROLLER = "NotController"
     CONTROLLER_TOO_OLD = "ControllerTooOld"
+    CONTROLLER_REFUSED = "ControllerRefused"
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable"
     ZOOKEEPER_REFUSED = "ZooKeeperRefused"
     INTERNAL_ERROR = "InternalError"
@@ -400,6 +401,7 @@ TRANSIENT_REASONS = frozenset(
         Reason.CONCURRENT_CHANGE,
         Reason.NOT_CONTROLLER,
         Reason.CONTROLLER_TOO_OLD,
+        Reason.CONTROLLER_REFUSED,
         Reason.ZOOKEEPER_UNAVAILABLE,
         Reason.ZOOKEEPER_REFUSED,
         Reason.INTERNAL_ERROR,

@@ -138,6 +138,10 @@ class BrokerTooOldError(BrokerQuestionError):
     """The broker does not understand a request of that kind."""
 
 
+class BrokerRefusedError(BrokerQuestionError):
+    """Regent's user has no right to what the broker was asked."""
+
+
 class BrokerNotControllerError(BrokerQuestionError):
     """The broker is not, or no longer, the controller."""
 

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Final
 
 from regent.model.cluster import Broker
-from regent.model.errors import BrokerNotControllerError, BrokerQuestionError
+from regent.model.errors import BrokerNotControllerError, BrokerQuestionError, BrokerRefusedError
 from regent.model.partition import TopicPartition
 from regent.network.broker_line import BrokerLine
 from regent.network.settings import ChannelSettings
@@ -101,7 +101,7 @@ class AdminRequests:
         if NOT_CONTROLLER in (code, *(result for result, _ in answers.values())):
             raise BrokerNotControllerError(f"it answers {api.name} with NOT_CONTROLLER")
         if code == CLUSTER_AUTHORIZATION_FAILED:
-            raise BrokerQuestionError(
+            raise BrokerRefusedError(
                 "Regent may not alter the cluster; allow its user Alter on the cluster "
                 "(kafka-acls --add --cluster --operation Alter)"
             )

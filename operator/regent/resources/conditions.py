@@ -368,6 +368,11 @@ class ConditionReason(enum.StrEnum):
         "The broker that is the controller is of a Kafka version that cannot do what is asked of "
         "it (client mode).",
     )
+    CONTROLLER_REFUSED = (
+        "ControllerRefused",
+        "The broker that is the controller does not let Regent's user do what is asked of it; the "
+        "message names the missing right (client mode).",
+    )
     ZOOKEEPER_UNAVAILABLE = "ZooKeeperUnavailable", "ZooKeeper did not answer in time."
     ZOOKEEPER_REFUSED = (
         "ZooKeeperRefused",

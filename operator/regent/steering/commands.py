@@ -40,6 +40,7 @@ from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
+    BrokerRefusedError,
     BrokerSilentError,
     BrokerTooOldError,
     MalformedZNodeError,
@@ -305,4 +306,6 @@ def _unanswered(broker: Broker, command: Command, error: BrokerQuestionError) ->
         message = f"{who} a moment ago, is not any more; the command is tried again"
         return Rejected(Reason.NOT_CONTROLLER, message)
     message = f"{who}, was asked and gave no result: {error}. The command is tried again"
-    return Rejected(Reason.BROKERS_UNAVAILABLE, message)
+    is_refused = isinstance(error, BrokerRefusedError)
+    reason = Reason.CONTROLLER_REFUSED if is_refused else Reason.BROKERS_UNAVAILABLE
+    return Rejected(reason, message)

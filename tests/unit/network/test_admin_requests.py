@@ -14,6 +14,7 @@ from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
+    BrokerRefusedError,
     BrokerSilentError,
     BrokerTooOldError,
 )
@@ -166,7 +167,7 @@ async def test_a_broker_that_is_too_old_is_not_asked() -> None:
     ("code", "error", "text"),
     [
         (NOT_CONTROLLER, BrokerNotControllerError, "NOT_CONTROLLER"),
-        (CLUSTER_AUTHORIZATION_FAILED, BrokerQuestionError, "--operation Alter"),
+        (CLUSTER_AUTHORIZATION_FAILED, BrokerRefusedError, "--operation Alter"),
         (UNKNOWN_SERVER_ERROR, BrokerQuestionError, "UNKNOWN_SERVER_ERROR"),
     ],
 )

@@ -30,6 +30,7 @@ from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
+    BrokerRefusedError,
     BrokerSilentError,
     BrokerTooOldError,
     UnexpectedZooKeeperError,
@@ -352,6 +353,7 @@ class TestMoves:
         [
             (BrokerTooOldError("no API 45"), Reason.CONTROLLER_TOO_OLD, "Kafka 2.4"),
             (BrokerNotControllerError("41"), Reason.NOT_CONTROLLER, "not any more"),
+            (BrokerRefusedError("no right"), Reason.CONTROLLER_REFUSED, "no right"),
             (BrokerQuestionError("no answer"), Reason.BROKERS_UNAVAILABLE, "no answer"),
             (BrokerSilentError("no route"), Reason.BROKERS_UNAVAILABLE, "no route"),
         ],
