@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import kopf
+import promql_parser
 import pytest
 import yaml
 from prometheus_client import CollectorRegistry
@@ -149,14 +150,25 @@ def named_in(expression: str) -> set[str]:
     return set(re.findall(r"\b(?:regent|kafka_controller)_[a-z_]+", expression))
 
 
-def test_alerts_and_dashboard_use_metrics_that_exist(registry: CollectorRegistry) -> None:
+def queries() -> list[str]:
+    """Of alerts and dashboard."""
     (group,) = yaml.safe_load((FILES / "alerts.yaml").read_text())
     dashboard = json.loads((FILES / "dashboard.json").read_text())
-    expressions = [rule["expr"] for rule in group["rules"]]
-    expressions += [target["expr"] for panel in dashboard["panels"] for target in panel["targets"]]
-    used = set().union(*map(named_in, expressions))
+    of_alerts = [rule["expr"] for rule in group["rules"]]
+    return of_alerts + [
+        target["expr"] for panel in dashboard["panels"] for target in panel["targets"]
+    ]
+
+
+def test_alerts_and_dashboard_use_metrics_that_exist(registry: CollectorRegistry) -> None:
+    used = set().union(*map(named_in, queries()))
     assert len(used) > 15
     assert used <= exported(registry)
+
+
+@pytest.mark.parametrize("query", queries())
+def test_queries_of_alerts_and_dashboard_can_be_read(query: str) -> None:
+    promql_parser.parse(query.replace("$__rate_interval", "5m"))  # Grafana's own
 
 
 def test_alerts_are_about_regent_alone() -> None:
