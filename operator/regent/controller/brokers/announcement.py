@@ -107,12 +107,14 @@ def refuse_unreachable(
     """
     asking = [b for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
     missing: dict[str, None] = {}
+    lacking: list[int] = []
     for broker in asking:
         needed = broker.endpoints
         if inter_broker_listener is not None:
             endpoint = broker.endpoint(inter_broker_listener)
             needed = () if endpoint is None else (endpoint,)
             if endpoint is None:
+                lacking.append(broker.broker_id)
                 missing[f"{inter_broker_listener} (which broker {broker.broker_id} lacks)"] = None
         for each in needed:
             if each.security_protocol not in served:
@@ -128,9 +130,16 @@ def refuse_unreachable(
             f"{who}, where leaders change ISRs by asking the controller, and nobody can ask "
             f"Regent: set endpoint_port, or {protocol}"
         )
+    others = ""
+    if 0 < len(lacking) < len(asking):
+        others = (
+            f"Give brokers {lacking} the listener {inter_broker_listener}, as the others have it: "
+            "brokers that use it for the controller fail as controllers while one lacks it. "
+            "Otherwise: "
+        )
     raise UnsupportedClusterError(
         f"{who}, where leaders change ISRs by asking the controller, and Regent cannot be reached "
-        f"by the listeners {', '.join(missing)}. Serve what they need (endpoint_tls, "
+        f"by the listeners {', '.join(missing)}. {others}Serve what they need (endpoint_tls, "
         "endpoint_sasl_mechanisms), or name the listener that brokers use for the controller in "
         f"inter_broker_listener, if it is another one; or {protocol}"
     )

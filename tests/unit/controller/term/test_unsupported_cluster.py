@@ -77,6 +77,15 @@ def test_every_listener_by_which_it_may_be_asked_has_to_be_served_and_announced(
         refuse_unreachable(brokers, PLAINTEXT, **settings)
 
 
+def test_a_broker_that_lacks_the_listener_of_the_others_is_to_get_it() -> None:
+    """Brokers that use the listener cannot be controllers either: they fail at that broker."""
+    brokers = [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "PLAINTEXT"})]
+    with pytest.raises(
+        UnsupportedClusterError, match=r"Give brokers \[2\] the listener A.*inter_broker_listener"
+    ):
+        refuse_unreachable(brokers, PLAINTEXT, inter_broker_listener="A")
+
+
 def test_listeners_of_older_brokers_do_not_count() -> None:
     refuse_unreachable(
         [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "SSL"}, version=4)], PLAINTEXT
