@@ -66,3 +66,55 @@ def test_what_is_not_served_is_said(api: KubernetesApi) -> None:
     assert "inter.broker.protocol.version" not in notes(api, endpoint__enabled=True)
     assert "a broker remains the controller" in notes(api, replicas=0)
     assert "regent release --all" in notes(api, uninstall__releaseTopics=False)
+
+
+@pytest.mark.parametrize(
+    ("former", "values", "commands"),
+    [
+        ({"namespaces": ["a", "b"]}, {"namespaces": ["a", "b", "c"]}, []),
+        ({"namespaces": ["a", "b"]}, {}, []),
+        ({"namespaces": ["a", "b"]}, {"namespaces": ["b"]}, ["--namespace a"]),
+        ({}, {"namespaces": ["b"]}, ["--namespace NAMESPACE"]),
+        ({}, {"cluster": {"name": "east", "default": True}}, []),
+        ({}, {"cluster": {"name": "east", "default": False}}, [""]),
+        (
+            {"cluster": {"name": "east", "default": True}, "namespaces": ["a", "b"]},
+            {"cluster": {"name": "west", "default": False}, "namespaces": ["b"]},
+            [
+                "--namespace a --cluster-name east --default-cluster",
+                "--namespace a --namespace b --cluster-name east --default-cluster",
+            ],
+        ),
+        (
+            {"cluster": {"name": "east", "default": True}},
+            {"cluster": {"name": "east", "default": False}},
+            [""],
+        ),
+        (
+            {"cluster": {"name": "east", "default": True}},
+            {"cluster": {"name": "west", "default": True}},
+            ["--cluster-name east"],
+        ),
+    ],
+)
+def test_an_upgrade_says_how_to_release_what_is_not_served_any_more(
+    api: KubernetesApi,
+    render: Render,
+    former: dict[str, Any],
+    values: dict[str, Any],
+    commands: list[str],
+) -> None:
+    """Nothing else does: its conditions stay as they were, and it cannot be deleted."""
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kafka"}}
+    former_settings = render(**former)["ConfigMap", "demo-regent"]
+    former_settings["metadata"]["annotations"] = {
+        "meta.helm.sh/release-name": "demo",
+        "meta.helm.sh/release-namespace": "kafka",
+    }
+    manifests = yaml.safe_dump_all([namespace, former_settings])
+    api.kubectl("apply", "-f", "-", stdin=manifests)
+    try:
+        text = notes(api, **values)
+    finally:
+        api.kubectl("--namespace", "kafka", "delete", "configmap", "demo-regent")
+    assert re.findall(r"^  regent release --all ?(.*)$", text, re.MULTILINE) == commands

@@ -142,6 +142,45 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 {{- end }}
 
+{{- /* Commands that release the KafkaTopics that the release has served so far, by its ConfigMap in the
+cluster, and does not serve any more. Without a cluster there are none. */}}
+{{- define "regent.releasesOfUnserved" -}}
+{{- with lookup "v1" "ConfigMap" .Release.Namespace (include "regent.fullname" .) }}
+{{- $former := dig "data" "settings.yaml" "" . | fromYaml }}
+{{- $formerName := dig "cluster_name" "" $former }}
+{{- $isDefault := or (empty $formerName) (dig "default_cluster" false $former) }}
+{{- $formerNamespaces := dig "namespaces" list $former }}
+{{- $cluster := $.Values.cluster }}
+{{- $options := list }}
+{{- with $.Values.namespaces }}
+{{- $left := list "NAMESPACE" }}
+{{- if $formerNamespaces }}
+{{- $left = without $formerNamespaces "" }}
+{{- range . }}
+{{- $left = without $left . }}
+{{- end }}
+{{- end }}
+{{- if $left }}
+{{- $options = append $options (dict "namespaces" $left "name" $formerName "default" $isDefault) }}
+{{- end }}
+{{- end }}
+{{- $losesName := and $formerName (ne $formerName $cluster.name) }}
+{{- $losesDefault := and $isDefault $cluster.name (not $cluster.default) }}
+{{- if or $losesName $losesDefault }}
+{{- $options = append $options (dict "namespaces" $formerNamespaces "name" (ternary $formerName "" (not (empty $losesName))) "default" $losesDefault) }}
+{{- end }}
+{{- $commands := list }}
+{{- range $options }}
+{{- $command := "regent release --all" }}
+{{- range .namespaces }}{{ $command = printf "%s --namespace %s" $command . }}{{ end }}
+{{- with .name }}{{ $command = printf "%s --cluster-name %s" $command . }}{{ end }}
+{{- if and .name .default }}{{ $command = printf "%s --default-cluster" $command }}{{ end }}
+{{- $commands = append $commands $command }}
+{{- end }}
+{{- $commands | uniq | join "\n" }}
+{{- end }}
+{{- end }}
+
 {{- /* The rights of Regent in the namespaces it serves. */}}
 {{- define "regent.rules" -}}
 - apiGroups: [kafka.regent.dev]
