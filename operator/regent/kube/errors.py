@@ -14,9 +14,12 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Final
 
 from regent.model.errors import RegentError
+
+_REFUSALS: Final = (HTTPStatus.BAD_REQUEST, HTTPStatus.FORBIDDEN, HTTPStatus.UNPROCESSABLE_ENTITY)
 
 NAMESPACE_TERMINATING: Final = "NamespaceTerminating"
 """The cause of a refusal (403): the namespace is being deleted, and takes nothing new."""
@@ -63,6 +66,12 @@ class KubeApiError(KubeError):
         self.status = status
         self.reason = reason
         self.retry_after_s = retry_after_s
+
+    @property
+    def is_refusal(self) -> bool:
+        """Whether the same request will be refused again until somebody changes something: a
+        policy, a right, the object."""
+        return self.status in _REFUSALS
 
 
 class KubeNotFoundError(KubeApiError):

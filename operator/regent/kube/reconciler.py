@@ -18,7 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
-from regent.kube.errors import KubeSchemaError, KubeTooLargeError
+from regent.kube.errors import KubeApiError, KubeSchemaError, KubeTooLargeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
@@ -41,6 +41,11 @@ _TOO_LARGE: Final = (
     "its status does not fit beside its spec into what the API server stores of an object, 1.5 MB; "
     "it is out of date or missing, and nothing that depends on it is done: make the spec smaller, "
     "or split the resource"
+)
+
+_REFUSED: Final = (
+    "the API server refuses what Regent writes, so the status may be out of date, and a deletion "
+    "may not end; let Regent do it, or change the resource so that it is admitted"
 )
 
 _OUTRANKED_RETRY_S: Final = 10.0
@@ -179,6 +184,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         except KubeTooLargeError:
             self._record_warning(key, ConditionReason.TOO_LARGE, _TOO_LARGE)
             raise
+        except KubeApiError as error:
+            if error.is_refusal:
+                self._record_warning(key, ConditionReason.WRITE_REFUSED, f"{_REFUSED}: {error}")
+            raise
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
         """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
@@ -274,14 +283,24 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 if result is WriteResult.OUTRANKED:
                     return _OUTRANKED_RETRY_S
         if plan.finalizer is FinalizerAction.REMOVE:
-            result = await self._parts.writer.remove_finalizer(
-                known.key, known.uid, generation=known.generation
-            )
+            result = await self._remove_finalizer(known, plan, memory)
             if result is WriteResult.CHANGED:
                 return 0.0
             memory.note_released()
         self._record(known, plan.events)
         return min(delays) if delays else None
+
+    async def _remove_finalizer(
+        self, known: CachedObject, plan: Plan[StatusT], memory: MemoryT
+    ) -> WriteResult:
+        try:
+            return await self._parts.writer.remove_finalizer(
+                known.key, known.uid, generation=known.generation
+            )
+        except KubeApiError as error:
+            if error.is_refusal and plan.status_if_held is not None:
+                await self._write_status(known, plan.status_if_held, memory)
+            raise
 
     async def _write_status(
         self,

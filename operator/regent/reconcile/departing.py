@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import datetime
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
@@ -16,6 +16,11 @@ from regent.resources.base import ObjectMeta
 from regent.resources.conditions import ConditionReason, ConditionType, enumerate_some
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.resource_status import ResourceStatus
+
+_HELD: Final = (
+    "it is being deleted, and nothing is left to be done for it, but the API server refuses to "
+    "have Regent's finalizer taken off: the Event WriteRefused says why; it is tried again"
+)
 
 StatusT_co = TypeVar("StatusT_co", bound=ResourceStatus, covariant=True)
 StatusT = TypeVar("StatusT", bound=ResourceStatus)
@@ -48,7 +53,8 @@ def plan_departing(
     """
     metadata = resource.metadata
     if FINALIZER in metadata.finalizers:
-        return Plan(finalizer=FinalizerAction.REMOVE)
+        held = None if stays_true else status_if_held(resource, conditions, now=now)
+        return Plan(finalizer=FinalizerAction.REMOVE, status_if_held=held)
     if not metadata.finalizers or stays_true:
         return Plan()
     holders = enumerate_some(metadata.finalizers, limit=3)
@@ -57,7 +63,32 @@ def plan_departing(
         f"holds it: {holders}"
     )
     assessment = Assessment(Progress.PROGRESSING, ConditionReason.BEING_DELETED, message)
-    unknown = (unknown_verdict(each, message) for each in conditions)
-    verdicts = (*summary_verdicts(assessment), *unknown)
-    status = resource.status.with_verdicts(verdicts, generation=metadata.generation, now=now)
-    return Plan(status=status)
+    return Plan(status=_status(resource, assessment, conditions, now=now))
+
+
+def status_if_held(
+    resource: DepartingResource[StatusT], conditions: Iterable[ConditionType], *, now: datetime
+) -> StatusT:
+    """What a resource shows that Regent lets go, if the API server refuses to have Regent's
+    finalizer taken off. Arguments as for :func:`plan_departing`."""
+    return _status(
+        resource,
+        Assessment(Progress.PROGRESSING, ConditionReason.WRITE_REFUSED, _HELD),
+        conditions,
+        now=now,
+    )
+
+
+def _status(
+    resource: DepartingResource[StatusT],
+    assessment: Assessment,
+    conditions: Iterable[ConditionType],
+    *,
+    now: datetime,
+) -> StatusT:
+    unknown = (unknown_verdict(each, assessment.message) for each in conditions)
+    return resource.status.with_verdicts(
+        (*summary_verdicts(assessment), *unknown),
+        generation=resource.metadata.generation,
+        now=now,
+    )

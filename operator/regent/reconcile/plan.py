@@ -86,6 +86,8 @@ class Plan(Generic[StatusT]):
 
     Attributes:
         status: The status to be shown if it differs from the present one; None: leave it alone.
+        status_if_held: The status to be shown if the API server refuses to have the finalizer
+            removed; None: leave it alone.
         keeps_unread: Whether fields of the stored status that ``status`` does not have stay: they
             could not be read, and nothing else says them.
         commands: For the controller, in order.
@@ -103,6 +105,7 @@ class Plan(Generic[StatusT]):
     """
 
     status: StatusT | None = None
+    status_if_held: StatusT | None = None
     keeps_unread: bool = False
     commands: tuple[ResourceCommand, ...] = ()
     status_first: bool = False

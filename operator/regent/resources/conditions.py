@@ -313,6 +313,10 @@ class ConditionReason(enum.StrEnum):
         "No broker has said yet, or none may tell Regent, whether it runs with "
         "delete.topic.enable=false.",
     )
+    WRITE_REFUSED = (
+        "WriteRefused",
+        "The API server refuses what Regent writes to the resource; the Event says why.",
+    )
     TOO_LARGE = "TooLarge", "The topic or the plan does not fit into what can be stored at a time."
     TOPIC_ALREADY_EXISTS = (
         "TopicAlreadyExists",

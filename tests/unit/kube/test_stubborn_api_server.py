@@ -9,10 +9,7 @@ from typing import Any
 
 import pytest
 
-from regent.kube.errors import (
-    KubeSchemaError,
-    KubeTooLargeError,
-)
+from regent.kube.errors import KubeApiError, KubeSchemaError, KubeTooLargeError
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.jumping_clock import elapse
@@ -81,6 +78,47 @@ def test_that_a_status_does_not_fit_beside_the_spec_is_said_by_an_event() -> Non
     with pytest.raises(KubeTooLargeError):
         bench.reconcile()
     assert bench.events == [("Warning", "TooLarge")]
+
+
+def refuse_by_policy() -> None:
+    raise KubeApiError("denied request: a label is missing", status=422)
+
+
+def test_that_a_policy_refuses_what_is_written_is_said_by_an_event() -> None:
+    bench = Bench(body(version="5"))
+    bench.store.before_write = [refuse_by_policy]
+    with pytest.raises(KubeApiError, match="a label is missing"):
+        bench.reconcile()
+    assert bench.events == [("Warning", "WriteRefused")]
+    assert "a label is missing" in bench.store.created[0]["message"]
+
+
+@pytest.mark.parametrize("status", [401, 409, 429, 500, 503])
+def test_that_the_api_server_does_not_serve_just_now_is_no_event(status: int) -> None:
+    bench = Bench(body(version="5"))
+
+    def fail() -> None:
+        raise KubeApiError("not now", status=status)
+
+    bench.store.before_write = [fail]
+    with pytest.raises(KubeApiError):
+        bench.reconcile()
+    assert bench.events == []
+
+
+def test_a_resource_whose_finalizer_cannot_be_taken_off_does_not_wait_for_its_topic() -> None:
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=going))
+    bench.store.before_write = [refuse_by_policy]
+    with pytest.raises(KubeApiError):
+        bench.reconcile()
+    conditions = {each["type"]: each for each in bench.stored["status"]["conditions"]}
+    ready = conditions["Ready"]
+    assert (ready["status"], ready["reason"]) == ("False", "WriteRefused")
+    assert "Regent's finalizer" in ready["message"]
+    assert bench.events == [("Warning", "WriteRefused")]
+    bench.reconcile()
+    assert bench.stored["metadata"]["finalizers"] == []
 
 
 def test_a_webhook_that_takes_the_finalizer_off_is_no_hot_loop() -> None:

@@ -104,6 +104,11 @@ def test_regents_finalizer_goes_first_whoever_has_put_it_there(
 ) -> None:
     plan = planned(FINALIZER, HOLDER)
     assert (plan.finalizer, plan.status) == (FinalizerAction.REMOVE, None)
+    held = conditions_of(Plan(status=plan.status_if_held))
+    assert held.pop("Ready") == "False/WriteRefused"
+    assert held.pop("Reconciling") == "True/WriteRefused"
+    assert held.pop("Stalled") == "False/NotStalled"
+    assert set(held.values()) == {"Unknown/Unknown"}
 
 
 @every_kind

@@ -11,7 +11,7 @@ from typing import Final
 
 from regent.controller.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
-from regent.reconcile.departing import plan_departing
+from regent.reconcile.departing import plan_departing, status_if_held
 from regent.reconcile.dispatch import describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.claims import Claim
@@ -50,7 +50,8 @@ def plan_deletion(request: TopicRequest) -> TopicPlan:
         return Plan(requeue_after_s=request.grace_s - request.waited_s)
     plan = _plan_deletion(request)
     if plan.finalizer is FinalizerAction.REMOVE:
-        return plan
+        held = status_if_held(request.resource, DOMAIN_CONDITIONS, now=request.now)
+        return dataclasses.replace(plan, status_if_held=held)
     again_s = ASKED_AGAIN_S if plan.requeue_after_s is None else plan.requeue_after_s
     return dataclasses.replace(
         plan,

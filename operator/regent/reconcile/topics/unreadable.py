@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from regent.reconcile.departing import plan_departing
+from regent.reconcile.departing import plan_departing, status_if_held
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.status import DOMAIN_CONDITIONS
@@ -47,7 +47,8 @@ def plan_unreadable(request: UnreadableRequest) -> TopicPlan:
         event = PlannedEvent(
             EventReason.TOPIC_RETAINED, f"the topic stays: {resource.field}: {resource.problem}"
         )
-        return Plan(finalizer=FinalizerAction.REMOVE, events=(event,))
+        held = status_if_held(resource, DOMAIN_CONDITIONS, now=now)
+        return Plan(finalizer=FinalizerAction.REMOVE, status_if_held=held, events=(event,))
     is_config = resource.field.startswith("spec.config[")
     reason = ConditionReason.INVALID_CONFIG if is_config else ConditionReason.INVALID_SPEC
     message = f"{resource.field}: {resource.problem}"
