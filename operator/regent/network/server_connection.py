@@ -19,6 +19,8 @@ from regent.network.pass_through import NotPassedOnError
 from regent.network.processor_time import metered
 from regent.network.server_parts import ServerParts
 from regent.network.server_statistics import CloseReason
+from regent.network.tls_buffers import READ_BYTES
+from regent.network.tls_overhead import MeasuredTls
 from regent.network.tls_remedies import remedy_for_client
 from regent.network.token_bucket import address_group, plain_address
 from regent.network.upstream import Upstream, UpstreamError
@@ -93,6 +95,7 @@ class ServerConnection(asyncio.Protocol):
         self._limits = server.settings.limits
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport
+        self._tls: MeasuredTls | None = None
         self._reader = FrameReader(max_frame_size=self._limits.frame_bytes)
         self._frames: deque[bytes] = deque()
         self._wake: asyncio.Future[None] | None = None
@@ -171,6 +174,8 @@ class ServerConnection(asyncio.Protocol):
             self.end(CloseReason.FRAME_SIZE, str(error))
             return
         self._frames.extend(frames)
+        if self._tls is not None:
+            self._tls.requests_came(len(data), len(frames))
         taken = len(data) + len(frames) * _OVERHEAD_BYTES
         self._server.registry.buffer(self, self.buffered_bytes + taken)
         if self._frames and self.buffered_bytes > _READ_AHEAD:
@@ -260,7 +265,15 @@ class ServerConnection(asyncio.Protocol):
             raise _ClosedError(CloseReason.TLS, str(error)) from error
         if transport is None:
             raise _ClosedError(CloseReason.PEER)
+        self._tls = MeasuredTls(
+            cast(asyncio.BufferedProtocol, self._transport.get_protocol()),
+            is_reading=transport.is_reading,
+            exceeded=lambda: self.end(CloseReason.TLS, "far more TLS than is in it"),
+        )
+        self._transport.set_protocol(self._tls)
         self._transport = transport
+        # What is read ahead, and not decrypted, is counted nowhere.
+        cast(Any, transport).set_read_buffer_limits(high=READ_BYTES, low=0)
         # Not 0: such a transport pauses writing from this size on, a plain one above it.
         self._transport.set_write_buffer_limits(high=1, low=0)
         certificate = transport.get_extra_info("ssl_object").getpeercert(binary_form=True)

@@ -75,6 +75,39 @@ async def test_every_answer_within_tls_is_followed_by_the_next(
             await _buffered(server, at_most=0)
 
 
+async def test_who_sends_far_more_tls_than_requests_is_closed(
+    controller: Controller, tmp_path: Path
+) -> None:
+    """Each record of one byte stands for a message of TLS without data: a client could send these
+    for ever, and have the answers to them pile up."""
+    authority = Authority(tmp_path)
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client()) as client,
+    ):
+        client.writer.write(struct.pack(">i", 10_000))
+        for _ in range(5_000):
+            client.writer.write(b"x")
+        await client.closed()
+        await closed_for(server, CloseReason.TLS)
+
+
+async def test_small_requests_in_records_of_their_own_are_answered(
+    controller: Controller, tmp_path: Path
+) -> None:
+    authority = Authority(tmp_path)
+    frame = request_frame(CONTROLLED_SHUTDOWN, 3, 7, {"brokerId": 1})
+    async with (
+        serving(controller, tls=authority.files) as server,
+        connected(server.port, context=authority.client()) as client,
+    ):
+        for _ in range(1_000):
+            client.writer.write(struct.pack(">i", len(frame)))
+            client.writer.write(frame)
+        for _ in range(1_000):
+            await client.answer(CONTROLLED_SHUTDOWN, 3, 7)
+
+
 async def _buffered(server: KafkaServer, *, at_least: int = 0, at_most: int = 2**31) -> None:
     await wait_until_async(
         lambda: at_least <= server.statistics.buffered_bytes <= at_most,
