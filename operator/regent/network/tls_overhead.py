@@ -54,7 +54,7 @@ class MeasuredTls(asyncio.BufferedProtocol):
         """So many bytes of requests, and the ends of so many of them, were decrypted."""
         self._left += size * _FACTOR + requests * _REQUEST_BYTES
 
-    def get_buffer(self, sizehint: int) -> memoryview:  # type: ignore[override]
+    def get_buffer(self, sizehint: int) -> memoryview:
         size = max(self._left // _AT_ONCE_SHARE, _AT_ONCE_BYTES)
         return memoryview(self._tls.get_buffer(sizehint))[:size]
 
