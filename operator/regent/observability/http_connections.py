@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
@@ -18,8 +19,9 @@ class HttpLimits:
     """What one client, and all of them together, may take.
 
     Attributes:
-        connections: Open connections. One more closes the oldest that has sent no request yet, or
-            else the oldest: a new client always gets its turn.
+        connections: Open connections. One more closes one of the address that has most: the oldest
+            that has sent no request yet, or else the oldest. So a new client always gets its turn,
+            and one that floods does not take that of others.
         line_bytes: Length of the request line, and of each header.
         headers: Number of headers.
         request_s: Time from the connection to the end of the request's headers, in seconds.
@@ -82,8 +84,7 @@ class ConnectionLimiter:
     def opened(self, connection: _Connection) -> None:
         """Take a connection in; make room for it if there is none."""
         if len(self._open) >= self._limits.connections:
-            silent = (other for other in self._open if not other.has_request)
-            victim = next(silent, None) or next(iter(self._open))
+            victim = self._victim()
             self.closed(victim)
             victim.abort()
         self._open[connection] = None
@@ -92,6 +93,12 @@ class ConnectionLimiter:
             loop.call_later(self._limits.request_s, connection.abort_without_request),
             loop.call_later(self._limits.total_s, connection.abort),
         )
+
+    def _victim(self) -> _Connection:
+        counts = Counter(each.group for each in self._open)
+        (most, _), *_ = counts.most_common(1)
+        of_most = [each for each in self._open if each.group == most]
+        return next((each for each in of_most if not each.has_request), of_most[0])
 
     def closed(self, connection: _Connection) -> None:
         """Forget a connection."""
@@ -114,6 +121,7 @@ class _Connection(asyncio.Protocol):
         self._is_served = False
         self._early: list[bytes] = []
         self.has_request = False
+        self.group = ""
         self.timers: tuple[asyncio.TimerHandle, ...] = ()
 
     def abort(self) -> None:
@@ -130,6 +138,8 @@ class _Connection(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        peer = transport.get_extra_info("peername") or ("",)
+        self.group = str(peer[0])
         self._limiter.opened(self)
         if self._tls is None:
             self._serve(transport)

@@ -6,7 +6,7 @@ import asyncio
 import ssl
 import struct
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple
 
@@ -30,7 +30,7 @@ class Served(NamedTuple):
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[Served]:
+async def served(limits: HttpLimits = PATIENT) -> AsyncIterator[Served]:
     async def answer(_: web.Request) -> web.Response:
         return web.Response(text="here")
 
@@ -43,7 +43,7 @@ async def served() -> AsyncIterator[Served]:
     application.router.add_get("/", answer)
     listening = listening_socket("127.0.0.1", 0, setting="test")
     port = listening.getsockname()[1]
-    async with serving(application, listening, PATIENT, tls=tls) as connections:
+    async with serving(application, listening, limits, tls=tls) as connections:
         yield Served(port, connections, client)
 
 
@@ -58,6 +58,28 @@ async def test_a_connection_counts_before_tls() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", port)
         await until_there_are(connections, 1)
         writer.close()
+
+
+async def test_one_more_closes_the_oldest_of_the_address_that_has_most() -> None:
+    """Who floods does not keep the kubelet's probe from its answer, however old that one is."""
+    limits = HttpLimits(connections=4, request_s=300, total_s=300)
+    async with served(limits) as (port, connections, _), AsyncExitStack() as clients:
+
+        async def connect(address: str) -> asyncio.StreamReader:
+            accepted = len(connections)
+            reader, writer = await asyncio.open_connection(
+                "127.0.0.1", port, local_addr=(address, 0)
+            )
+            clients.callback(writer.close)
+            await until_there_are(connections, min(accepted + 1, limits.connections))
+            return reader
+
+        probe = await connect("127.0.0.1")
+        flood = [await connect("127.0.0.2") for _ in range(6)]
+        for reader in flood[:2]:
+            with suppress(ConnectionResetError):
+                assert await reader.read() == b""
+        assert not probe.at_eof()
 
 
 @pytest.mark.parametrize("sent", [b"", b"\x16\x03\x01", b"GET / HTTP/1.1\r\n\r\n"])
