@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,7 +25,7 @@ from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from sandbox.process import Outcome, run_guarded
 from tests.integration.controller.znodes import Znodes
-from tests.integration.zookeeper.harness import connected, settings_for
+from tests.integration.zookeeper.harness import connected, settings_for, until
 
 pytestmark = pytest.mark.integration
 
@@ -85,10 +86,21 @@ async def test_an_encrypted_connection_that_is_refused(
         changed = dataclasses.replace(tls, ca_file=None)
     session = ZooKeeperSession(dataclasses.replace(tls_settings, tls=changed))
     try:
-        with pytest.raises(ZooKeeperUnavailableError, match=reason):
-            await session.start(timeout_s=2)
+        await refused(session, reason)
     finally:
         await session.close()
+
+
+async def refused(session: ZooKeeperSession, reason: str) -> None:
+    """Wait until it is known why there is no session: whoever waits for one reads it."""
+    with pytest.raises(ZooKeeperUnavailableError):
+        await session.start(timeout_s=0.01)
+    await until(
+        lambda: re.search(reason, session.problem or "") is not None,
+        describe=lambda: f"{reason!r}; saw {session.problem!r}",
+    )
+    with pytest.raises(ZooKeeperUnavailableError, match=reason):
+        await session.wait_until_established(timeout_s=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -154,8 +166,7 @@ async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
     states: list[object] = []
     session.subscribe(states.append)
     try:
-        with pytest.raises(ZooKeeperUnavailableError, match="refused the credentials"):
-            await session.start(timeout_s=2)
+        await refused(session, "refused the credentials")
         assert states == []
     finally:
         await session.close()
