@@ -21,7 +21,7 @@ from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
 
 DEADLINE_S = 120.0
-SESSION_TIMEOUT_MS = 10_000
+SESSION_TIMEOUT_MS = 30_000
 
 
 class Client(Protocol):
@@ -137,7 +137,7 @@ class RealHandle:
     async def drop_connection(self) -> None:
         expected = self.states.count(SessionState.RECONNECTED) + 1
         self._session.generation().client._call(_CONNECTION_DROP, _Ignore())
-        await until(lambda: self.states.count(SessionState.RECONNECTED) == expected)
+        await until(lambda: self.states.count(SessionState.RECONNECTED) >= expected)
 
     async def expire(self) -> None:
         """Open the same session a second time and close it, which ends it for both."""
@@ -145,7 +145,7 @@ class RealHandle:
         identity = self._session.generation().client.client_id
         settings = self._session.settings
         await asyncio.to_thread(end_session, ",".join(settings.hosts), identity)
-        await until(lambda: self.states.count(SessionState.CONNECTED) == expected)
+        await until(lambda: self.states.count(SessionState.CONNECTED) >= expected)
 
     async def close(self) -> None:
         await self._session.close()
