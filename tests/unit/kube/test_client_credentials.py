@@ -215,7 +215,8 @@ async def test_credentials_that_do_not_come_hold_nobody_up_for_longer_than_an_an
         for outcome in await asyncio.gather(*asked, return_exceptions=True):
             assert isinstance(outcome, KubeLoginError)
             assert "were not read within 0.2 s" in str(outcome)
-        assert asyncio.get_running_loop().time() - began_at < 5
+        took_s = asyncio.get_running_loop().time() - began_at
+        assert took_s < 0.2 * len(asked), "one has waited for the other"
         over.set()
         await given.wait()
         await client.get("/a")
