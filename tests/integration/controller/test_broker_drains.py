@@ -15,6 +15,7 @@ from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.integration.controller.reassigning import create_topic, under_way, wait_for_hosts
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
+from tests.integration.controller.throttling import held_back
 from tests.integration.controller.znodes import Znodes
 
 pytestmark = [pytest.mark.integration]
@@ -147,23 +148,21 @@ def test_a_drain_goes_on_without_a_receiving_broker_once_that_is_drained_too(
     cluster: Cluster, drains: Resources, process: RegentProcess
 ) -> None:
     create_topic(cluster, "received", {p: [4, 1] for p in range(4)})
-    cluster.broker(2).pause()  # it stays registered for a while, and receives nothing
-    drains.apply(drain_of("four", 4, racks="Ignore"))
-    cluster.wait(
-        lambda: [
-            replicas
-            for topic in ("moved", "received")
-            for replicas in under_way(cluster, topic).get("adding_replicas", {}).values()
-        ],
-        "replicas to be on their way to broker 2",
-        until=lambda adding: [2] in adding,
-        interval_s=0.05,
-    )
-    cluster.wait(cluster.znodes.broker_ids, "broker 2 to be gone", until=lambda ids: 2 not in ids)
-    drains.wait_for_condition("four", "Ready", "False", "BrokersUnavailable")
-    drains.apply(drain_of("two", 2, racks="Ignore"))
-    wait_drained(drains, "four")
-    wait_drained(drains, "two")
+    with held_back(cluster, "received", 2):
+        drains.apply(drain_of("four", 4, racks="Ignore"))
+        cluster.wait(
+            lambda: list(under_way(cluster, "received").get("adding_replicas", {}).values()),
+            "replicas to be on their way to broker 2",
+            until=lambda adding: [2] in adding,
+        )
+        cluster.broker(2).pause()
+        cluster.wait(
+            cluster.znodes.broker_ids, "broker 2 to be gone", until=lambda ids: 2 not in ids
+        )
+        drains.wait_for_condition("four", "Ready", "False", "BrokersUnavailable")
+        drains.apply(drain_of("two", 2, racks="Ignore"))
+        wait_drained(drains, "four")
+        wait_drained(drains, "two")
     for replicas in (cluster.znodes.assignment("received") or {}).values():
         assert {2, 4}.isdisjoint(replicas), replicas
     drains.delete("four", "two")

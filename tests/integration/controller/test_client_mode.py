@@ -20,6 +20,7 @@ from tests.integration.controller.reassigning import (
     wait_until_moved,
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
+from tests.integration.controller.throttling import held_back
 from tests.support.samples import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -214,6 +215,7 @@ def test_another_replica_goes_on_to_the_same_target_and_copies_nothing_twice(
     partitions = 40
     create_topic(cluster, "killed", {p: [1 + p % 2] for p in range(partitions)})
     targets = {p: [3] for p in range(partitions)}
+    create_topic(cluster, "slow", {0: [1]})
     moves = Resources(resources.api, resources.namespace, kind="reassignment")
 
     def arrived() -> int:
@@ -222,21 +224,26 @@ def test_another_replica_goes_on_to_the_same_target_and_copies_nothing_twice(
     with regent(
         cluster, name="other", kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
     ) as other:
-        moves.apply(
-            reassignment("killed", assignments=assign("killed", targets), concurrency={"total": 2})
-        )
-        cluster.wait(arrived, "some to arrive", until=lambda n: n >= 5, interval_s=0.02)
-        plan = moves.get("killed")["status"]["plan"]["hash"]
-        process.kill()
-        assert arrived() < partitions, "it was killed too late to show anything"
+        with held_back(cluster, "slow", 3):
+            moves.apply(
+                reassignment(
+                    "killed",
+                    assignments=[*assign("killed", targets), *assign("slow", {0: [3]})],
+                    concurrency={"total": 2},
+                )
+            )
+            cluster.wait(arrived, "some to arrive", until=lambda n: n >= 5, interval_s=0.02)
+            plan = moves.get("killed")["status"]["plan"]["hash"]
+            process.kill()
         wait_for(moves, "reassignment/killed", "Completed")
         assert "regent_serving 1.0" in other.metrics()
     process.start()
     assert moves.get("killed")["status"]["plan"]["hash"] == plan
-    wait_until_moved(cluster, {("killed", p): replicas for p, replicas in targets.items()})
+    moved = {("slow", 0): [3], **{("killed", p): replicas for p, replicas in targets.items()}}
+    wait_until_moved(cluster, moved)
     log = cluster.broker(3).log_path.read_text()
-    created = Counter(re.findall(r"Created log for partition (killed-\d+) ", log))
-    assert created == {f"killed-{p}": 1 for p in range(partitions)}
+    created = Counter(re.findall(r"Created log for partition ((?:killed|slow)-\d+) ", log))
+    assert created == {f"{topic}-{p}": 1 for topic, p in moved}
 
 
 def test_a_broker_is_drained_and_the_drain_undone(

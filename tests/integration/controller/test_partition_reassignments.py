@@ -18,7 +18,7 @@ from tests.integration.controller.reassigning import (
     wait_until_moved,
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
-from tests.integration.controller.throttling import bytes_on, produce, throttles
+from tests.integration.controller.throttling import bytes_on, held_back, produce, throttles
 from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration]
@@ -156,18 +156,18 @@ def test_a_cancelled_reassignment_goes_back_to_where_it_was(
         )
     )
     moves.wait_for_condition("cancelled", "Ready", "True", "Paused")
-    # A broker that hangs is alive for some seconds: time for the moves to begin, not to end.
-    cluster.broker(3).pause()
-    try:
+    with held_back(cluster, "cancelled", 3):
         moves.patch("cancelled", desiredState="Running")
         cluster.wait(lambda: under_way(cluster, "cancelled"), "the moves to be under way")
-        moves.wait_for_condition("cancelled", "Reconciling", "True", "BrokersUnavailable")
-        found = condition(moves.get("cancelled"), "Ready")
-        assert "brokers [3] are not alive" in found["message"]
-        moves.patch("cancelled", desiredState="Cancelled")
-        moves.wait_for_condition("cancelled", "Ready", "True", "ReassignmentCancelled")
-    finally:
-        cluster.broker(3).resume()
+        cluster.broker(3).pause()
+        try:
+            moves.wait_for_condition("cancelled", "Reconciling", "True", "BrokersUnavailable")
+            found = condition(moves.get("cancelled"), "Ready")
+            assert "brokers [3] are not alive" in found["message"]
+            moves.patch("cancelled", desiredState="Cancelled")
+            moves.wait_for_condition("cancelled", "Ready", "True", "ReassignmentCancelled")
+        finally:
+            cluster.broker(3).resume()
     assert cluster.znodes.assignment("cancelled") == origin
     assert not under_way(cluster, "cancelled")
     cluster.wait(
@@ -225,45 +225,47 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
     partitions = 60
     create_topic(cluster, "killed", {p: [1 + p % 2] for p in range(partitions)})
     targets = {p: [3] for p in range(partitions)}
-    moves.apply(
-        reassignment(
-            "killed",
-            assignments=assign("killed", targets),
-            approval={"policy": "Automatic"},
-            concurrency={"total": 4},
-        )
+    create_topic(cluster, "slow", {0: [1]})
+    plan = reassignment(
+        "killed",
+        assignments=[*assign("killed", targets), *assign("slow", {0: [3]})],
+        approval={"policy": "Automatic"},
+        concurrency={"total": 4},
     )
 
     def arrived() -> int:
         return list((cluster.znodes.assignment("killed") or {}).values()).count([3])
 
     at_kills: list[int] = []
-    for least in (5, 25):
-        cluster.wait(
-            arrived, f"{least} to arrive", until=lambda n, at=least: n >= at, interval_s=0.02
-        )
-        process.kill()
-        at_kills.append(arrived())
-        process.start()
-        process.wait_until_active()
+    with held_back(cluster, "slow", 3):
+        moves.apply(plan)
+        for least in (5, 25):
+            cluster.wait(
+                arrived, f"{least} to arrive", until=lambda n, at=least: n >= at, interval_s=0.02
+            )
+            process.kill()
+            at_kills.append(arrived())
+            process.start()
+            process.wait_until_active()
+        assert moves.get("killed")["status"]["phase"] != "Completed"
     status = wait_completed(moves, "killed")
     figure("partitions that had arrived at the kills", f"{at_kills} of {partitions}")
-    assert at_kills[-1] < partitions, "it was killed too late to show anything"
-    assert status["summary"] == f"{partitions}/{partitions}"
+    assert status["summary"] == f"{partitions + 1}/{partitions + 1}"
     reasons = moves.wait_for_events("killed", "ReassignmentCompleted")
     # One that was not sent yet is lost with the process.
     assert reasons.count("ReassignmentStarted") <= 1
-    wait_until_moved(cluster, {("killed", p): r for p, r in targets.items()})
+    moved = {("slow", 0): [3], **{("killed", p): r for p, r in targets.items()}}
+    wait_until_moved(cluster, moved)
     log = cluster.broker(3).log_path.read_text()
-    created = Counter(re.findall(r"Created log for partition (killed-\d+) ", log))
-    assert created == {f"killed-{p}": 1 for p in range(partitions)}
+    created = Counter(re.findall(r"Created log for partition ((?:killed|slow)-\d+) ", log))
+    assert created == {f"{topic}-{p}": 1 for topic, p in moved}
 
 
 def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
     cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
 ) -> None:
     create_topic(cluster, "measured", {0: [1]})
-    size, rate = 64_000_000, 1_000_000
+    size, rate = 64_000_000, 250_000
     produce(cluster, "measured", size)
     moves.apply(
         reassignment(
