@@ -49,13 +49,16 @@ def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
                 lambda: cluster.znodes.state("led", 0).get("leader") == 2,
                 "the broker that hangs to be made the leader",
             )
+            cluster.wait(
+                lambda: (truth(drains, "one")["Drained"], truth(resources, "new")["Ready"]),
+                "what is waited for to be said",
+                until=lambda said: said == ("False/Verifying", "False/BrokersUnreached"),
+            )
             deadline = time.monotonic() + HUNG_FOR_S
             while time.monotonic() < deadline:
-                assert truth(drains, "one").get("Drained", "False/").startswith("False/")
-                assert truth(resources, "new").get("Ready", "False/").startswith("False/")
+                assert truth(drains, "one")["Drained"].startswith("False/")
+                assert truth(resources, "new")["Ready"].startswith("False/")
                 time.sleep(0.2)
-            assert truth(drains, "one")["Drained"] == "False/Verifying"
-            assert truth(resources, "new")["Ready"] == "False/BrokersUnreached"
         finally:
             cluster.broker(2).resume()
         wait_drained(drains, "one")
