@@ -51,5 +51,7 @@ def test_it_is_named_by_every_command_and_at_the_hand_back_until_it_is_restarted
             cluster.broker(broker_id).stop()
             cluster.broker(broker_id).start()
         assert status()["deposedControllers"] == []
+        # Brokers know everything once Regent has seen them, and this is the life it has seen.
+        cluster.wait_for_consistency()
         process.stop()
         assert WARNING not in process.process.log_of_this_run()
