@@ -311,8 +311,11 @@ def test_metrics_have_the_names_of_kafkas_controller_and_its_numbers(
         lines = process.metrics().splitlines()
         return dict(line.rsplit(" ", 1) for line in lines if line[:1] != "#")
 
-    names = {sample.partition("{")[0] for sample in samples()}
-    assert not {f"kafka_controller_{name}" for name in KAFKA_METRICS} - names
+    def missing() -> set[str]:
+        names = {sample.partition("{")[0] for sample in samples()}
+        return {f"kafka_controller_{name}" for name in KAFKA_METRICS} - names
+
+    cluster.wait(missing, "all metrics to be there", until=lambda left: not left)
     expected = {
         "activecontrollercount": 1,
         "activebrokercount": 3,

@@ -11,6 +11,7 @@ from regent.zk_data.stray_replicas import strays_on
 from sandbox import KafkaTools
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.log_directory import LogDirectory
+from tests.integration.controller.reassigning import wait_for_hosts
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
 from tests.support.figures import Figure
@@ -88,6 +89,8 @@ def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
     with regent(cluster) as process:
         process.wait_until_active()
         cluster.wait_in_sync()
+        # In sync is what a new state says, also before a broker has created its replica.
+        wait_for_hosts(cluster, {(TOPIC, p): [1, 2, 3] for p in PARTITIONS})
         failed = [p for p in PARTITIONS if directory.holds(TOPIC, p)]
         healthy = [p for p in PARTITIONS if p not in failed]
         assert failed
@@ -117,7 +120,11 @@ def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
             for partition in healthy:
                 assert znodes.state(TOPIC, partition) == before[TOPIC, partition]
             cluster.wait_for_consistency()
-            assert znodes.children("/log_dir_event_notification") == []
+            cluster.wait(
+                lambda: znodes.children("/log_dir_event_notification"),
+                "the report to be removed",
+                until=lambda left: not left,
+            )
             assert "kafkacontroller_offlinepartitionscount 0.0" in process.metrics()
 
             # the broker lives on: new replicas go to its other directory

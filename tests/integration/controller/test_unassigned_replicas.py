@@ -48,5 +48,9 @@ def test_replicas_of_a_topic_that_nobody_knows_are_named_by_broker(
         cluster.broker(3).start()
         every = {*live, (1, 3)}
         cluster.wait(reported, "those of the started one", until=lambda found: found == every)
-        assert service.gauges.unassigned_replicas_count == len(every)
+        cluster.wait(
+            lambda: service.gauges.unassigned_replicas_count,
+            "as many to be counted",
+            until=lambda count: count == len(every),
+        )
     assert [hosts(cluster, TOPIC, partition) for partition in (0, 1)] == [[1, 2], [2, 3]]
