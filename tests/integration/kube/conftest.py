@@ -357,7 +357,7 @@ async def supervised(
         with controller:
             yield health
             stop.set()
-            await asyncio.wait_for(task, timeout=30)
+            await asyncio.wait_for(task, timeout=120)
     finally:
         await cancel((task,))
 

@@ -121,7 +121,7 @@ class TestForeignDeletion:
                 describe="the topic to be created again",
             )
             assert "lastForeignDeletion" in after["status"]
-        assert ("Warning", "TopicDeletedExternally") in namespace.events("orders")
+            await namespace.wait_event("orders", "Warning", "TopicDeletedExternally")
         assert sum(isinstance(c, CreateTopic) for c in controller.changes) == 2
 
     async def test_a_topic_replaced_while_regent_was_away_is_reported(
@@ -140,7 +140,7 @@ class TestForeignDeletion:
             body = await namespace.wait_condition("orders", "Stalled", "True", "AdoptionRefused")
             assert "recreatedAs" in body["status"]["lastForeignDeletion"]
             await namespace.delete_and_wait("orders")
-        assert ("Warning", "TopicRecreatedExternally") in namespace.events("orders")
+            await namespace.wait_event("orders", "Warning", "TopicRecreatedExternally")
         assert "orders" in controller.view.topics
 
 
@@ -159,9 +159,8 @@ async def test_a_deletion_that_has_begun_is_not_called_retained(
         )
         namespace.patch("orders", deletionPolicy="Retain")
         await namespace.wait_gone("orders")
-    reasons = [reason for _, reason in namespace.events("orders")]
-    assert "TopicDeletionContinues" in reasons
-    assert "TopicRetained" not in reasons
+        events = await namespace.wait_event("orders", "Warning", "TopicDeletionContinues")
+    assert "TopicRetained" not in [reason for _, reason in events]
     controller.cluster.resume_broker(2)
     await wait_for(lambda: "orders" not in controller.cluster.topics, describe="the topic to go")
 
