@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until_async
+from sandbox.ports import lease_port
 from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -267,12 +269,19 @@ async def test_stopping_before_the_api_server_is_there(
     await asyncio.wait_for(task, timeout=60)
 
 
+@pytest.fixture
+def port() -> Iterator[int]:
+    """A port that nobody gets meanwhile, no connection of another test either."""
+    with lease_port() as lease:
+        yield lease.port
+
+
 async def test_the_liveness_endpoint_tells_of_failing_probes(
-    namespace: Namespace, controller: LiveController, unused_tcp_port: int
+    namespace: Namespace, controller: LiveController, port: int
 ) -> None:
     import aiohttp
 
-    url = f"http://127.0.0.1:{unused_tcp_port}/healthz"
+    url = f"http://127.0.0.1:{port}/healthz"
     failing = False
 
     def probe() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import urllib.request
@@ -12,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import wait_until
+from sandbox.ports import lease_port
 from sandbox.process import run_guarded
 
 BIN = Path(sys.executable).parent
@@ -25,13 +25,14 @@ def test_they_do_their_work(command: str, closed: str) -> None:
 
 
 def test_a_regent_runs_without_an_error_stream() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as free:
-        port = free.getsockname()[1]
-    arguments = f"run --zookeeper 127.0.0.1:1 --without-kubernetes --http-port {port}"
-    with subprocess.Popen(["bash", "-c", f"exec {BIN}/regent {arguments} 2>&-"]) as regent:
+    run = f"{BIN}/regent run --zookeeper 127.0.0.1:1 --without-kubernetes --http-port"
+    with (
+        lease_port() as lease,
+        subprocess.Popen(["bash", "-c", f"exec {run} {lease.port} 2>&-"]) as regent,
+    ):
         try:
             wait_until(
-                lambda: _is_healthy(port) or regent.poll() is not None,
+                lambda: _is_healthy(lease.port) or regent.poll() is not None,
                 timeout_s=60,
                 describe="Regent to answer",
             )

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import socket
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from typing import Any, Final
 
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -117,7 +116,5 @@ def two_listeners(
     )
 
 
-def dead_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
+DEAD_PORT: Final = 1
+"""Nobody listens there. A port that was free a moment ago may be another test's by now."""

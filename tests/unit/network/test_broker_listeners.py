@@ -14,10 +14,10 @@ from sandbox import wait_until_async
 from tests.support.fixed_tls import FixedTls
 from tests.support.stub_broker import StubBroker, stub_brokers
 from tests.unit.network.open_channels import (
+    DEAD_PORT,
     FAST,
     batch,
     channels,
-    dead_port,
     leader_epochs,
     only_update_metadata,
     two_listeners,
@@ -104,7 +104,7 @@ async def test_a_broker_that_has_moved_keeps_the_connection_that_it_has() -> Non
     async with stub_brokers(1) as (stub,), channels(stub.registration) as (manager, responses):
         manager.send(only_update_metadata(stub))
         await responses.wait_for(1)
-        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port())
+        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT)
         manager.readdress([msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))])
         manager.send(only_update_metadata(stub, number=1))
         await responses.wait_for(2)
@@ -113,7 +113,7 @@ async def test_a_broker_that_has_moved_keeps_the_connection_that_it_has() -> Non
 
 async def test_the_endpoints_of_another_life_do_not_concern_a_channel() -> None:
     async with stub_brokers(1) as (stub,), channels(stub.registration) as (manager, responses):
-        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port())
+        elsewhere = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT)
         other = msgspec.structs.replace(
             stub.registration, endpoints=(elsewhere,), epoch=stub.epoch + 1
         )

@@ -16,7 +16,7 @@ from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
 from sandbox import wait_until_async
 from tests.support.stub_broker import LEADER_AND_ISR, SUPPORTED_BY_3_9, StubBroker
-from tests.unit.network.open_channels import batch, channels, dead_port
+from tests.unit.network.open_channels import DEAD_PORT, batch, channels
 
 
 class TestProtocolVersion:
@@ -33,7 +33,7 @@ class TestProtocolVersion:
 
     async def test_the_setting_stands_in_for_a_broker_that_cannot_be_asked(self) -> None:
         settings = ChannelSettings(protocol_version=ProtocolVersion(2, 8, 1))
-        silent = Broker(9, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port()),))
+        silent = Broker(9, 1, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT),))
         async with (
             StubBroker(1) as stub,
             channels(stub.registration, silent, settings=settings) as (manager, _),
@@ -77,7 +77,7 @@ class TestProtocolVersion:
 
     async def test_a_dead_broker_is_not_waited_for(self) -> None:
         settings = ChannelSettings(protocol_version_wait=60)
-        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", dead_port())
+        endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT)
         dead = Broker(2, 1, (endpoint,), registration_version=5)
         async with (
             StubBroker(1) as stub,

@@ -13,11 +13,11 @@ from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.protocol.api_versions import API_KEYS
 from tests.support.stub_broker import SUPPORTED_BY_3_9, StubBroker, stub_brokers
 from tests.unit.network.open_channels import (
+    DEAD_PORT,
     FAST,
     TP,
     batch,
     channels,
-    dead_port,
     only_update_metadata,
 )
 
@@ -38,7 +38,7 @@ async def until(holds: Callable[[], object]) -> None:
 async def test_a_broker_that_nobody_connects_to_is_uninformed_until_somebody_does() -> None:
     async with stub_brokers(1) as (stub,):
         (endpoint,) = stub.registration.endpoints
-        elsewhere = msgspec.structs.replace(endpoint, port=dead_port())
+        elsewhere = msgspec.structs.replace(endpoint, port=DEAD_PORT)
         astray = msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
         async with channels(astray) as (manager, responses):
             await until(manager.problems)
@@ -133,7 +133,7 @@ async def test_a_moment_out_of_reach_is_no_news(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(controller_channel_manager, "UNREACHED_S", 60.0)
     async with stub_brokers(1) as (stub,):
         (endpoint,) = stub.registration.endpoints
-        elsewhere = msgspec.structs.replace(endpoint, port=dead_port())
+        elsewhere = msgspec.structs.replace(endpoint, port=DEAD_PORT)
         astray = msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
         async with channels(astray) as (manager, _):
             manager.send(batch(stub))
