@@ -15,7 +15,8 @@ from sandbox.server import Server
 from sandbox.waiting import wait_until
 
 START_TIMEOUT_S = 180.0
-_HTTP_TIMEOUT_S = 5.0
+STOP_TIMEOUT_S = 60.0  # what the chart gives a pod; on a busy machine it takes a while
+_HTTP_TIMEOUT_S = 30.0
 _ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -59,6 +60,7 @@ class RegentProcess(Server):
             log_path=self.state_path / "regent.log",
             environment=environment,
             directory=self.state_path,
+            stop_timeout_s=STOP_TIMEOUT_S,
         )
 
     def launch(self) -> None:
