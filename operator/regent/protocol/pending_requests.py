@@ -137,7 +137,8 @@ class PendingRequests:
         )
         replicas = requests.leader_and_isr.get(broker_id)
         if replicas:
-            self._metadata.leadership_follows()
+            is_first = self._leadership.is_first and not self._leadership
+            self._metadata.leadership_follows(is_first=is_first)
             entries = requests.entries.get(broker_id, NOTHING_COLLECTED)
             self.answers.added(number, is_first=not self._leadership)
             self._leadership.add(replicas, requests, entries)
@@ -235,11 +236,15 @@ def _merge_stops(
 
 class _PendingLeaderAndIsr:
     """Leadership that waits. Takes over the mappings of a batch as they are, and copies them only
-    to merge: a failover has one for each broker with all its replicas."""
+    to merge: a failover has one for each broker with all its replicas.
+
+    Attributes:
+        is_first: Whether none was taken yet.
+    """
 
     def __init__(self, *, max_partitions: int) -> None:
         self._max_partitions = max_partitions
-        self._is_first = True
+        self.is_first = True
         self._clear()
 
     def _clear(self) -> None:
@@ -290,8 +295,8 @@ class _PendingLeaderAndIsr:
     def take(self, header: ControlHeader) -> LeaderAndIsrRequest:
         """The first one whole, as it makes a broker begin to write high-watermark checkpoints:
         what is missing from it loses its own (``ReplicaManager.becomeLeaderOrFollower``)."""
-        if self._is_first or len(self._partitions) <= self._max_partitions:
-            self._is_first = False
+        if self.is_first or len(self._partitions) <= self._max_partitions:
+            self.is_first = False
             request = LeaderAndIsrRequest(
                 header,
                 self._partitions,
@@ -332,7 +337,9 @@ class _PendingUpdateMetadata:
     """Metadata that waits: updates in the order of their batches, and the newest list of brokers.
 
     Attributes:
-        is_due: Whether a LeaderAndIsr has overtaken what waits: the next one must not.
+        is_due: Whether what waits must not be overtaken: a LeaderAndIsr has overtaken it before, or
+            the first one follows. A broker that has started names brokers to clients from its first
+            UpdateMetadata on, and would deny the topics that it does not know.
     """
 
     def __init__(self, shared: SharedMetadata) -> None:
@@ -342,6 +349,7 @@ class _PendingUpdateMetadata:
         self._sent_brokers: BrokerList | None = None
         self._brokers_wait = False
         self._leadership_is_newer = False
+        self._precedes_leadership = False
         self._due = 0
         self._size = 0
         self._compacted_size = 0
@@ -369,8 +377,15 @@ class _PendingUpdateMetadata:
     def _broker_list_is_known(self) -> bool:
         return self._brokers is self._sent_brokers
 
-    def leadership_follows(self) -> None:
-        """Leadership of a newer batch begins to wait."""
+    def leadership_follows(self, *, is_first: bool) -> None:
+        """Leadership of a newer batch begins to wait.
+
+        Args:
+            is_first: Whether none was sent, nor waits.
+        """
+        if is_first and self._updates:
+            self._precedes_leadership = self.is_due = True
+            self._due = len(self._updates)
         self._leadership_is_newer = self._leadership_is_newer or bool(self)
 
     def leadership_was_taken(self) -> None:
@@ -417,7 +432,8 @@ class _PendingUpdateMetadata:
             front = list(self._shared.merge(front))
             self._size += sum(len(update.partitions) for update in front)
         self._updates.extendleft(reversed(front[1:]))
-        self.is_due = False
+        self._due = max(self._due - count + len(front[1:]), 0)
+        self.is_due = self._precedes_leadership = self._precedes_leadership and self._due > 0
         chosen = front[0] if front else NO_PARTITIONS
         self._size -= len(chosen.partitions)
         return self._request(header, chosen)

@@ -266,10 +266,30 @@ def test_large_requests_are_split_but_for_the_first_leader_and_isr() -> None:
 
 def test_leadership_passes_the_parts_of_an_update_that_wait() -> None:
     channel = Channel(max_partitions=2)
+    channel.add(batch(B0))
+    assert kinds(channel.take_all()) == "L b0, U b0"
     channel.add(batch(*(TopicPartition("t", n) for n in range(6)), leadership=False))
     assert kinds([channel.pending.take()]) == "U t0 t1"
     channel.add(batch(A0))
     assert kinds(channel.take_all()) == "L a0, U t2 t3, U t4 t5, U a0"
+
+
+def test_a_broker_that_has_started_is_told_of_all_topics_before_its_first_leadership() -> None:
+    """As soon as it names brokers, clients believe it that there is no other topic."""
+    channel = Channel(max_partitions=2)
+    channel.add(batch(*(TopicPartition("t", n) for n in range(5)), leadership=False))
+    channel.add(batch(A0))
+    channel.add(batch(A1))
+    assert kinds(channel.take_all()) == "U t0 t1, U t2 t3, U t4, L a0 a1, U a0 a1"
+
+
+def test_the_first_leadership_does_not_wait_for_metadata_of_the_same_batch() -> None:
+    """A failover: brokers know the topics, and wait for leaders."""
+    channel = Channel()
+    channel.add(batch())
+    channel.add(batch(A0))
+    channel.add(batch(B0))
+    assert kinds(channel.take_all()) == "U, L a0 b0, U a0 b0"
 
 
 def test_a_partition_that_is_there_again_is_deleted_first_everywhere() -> None:

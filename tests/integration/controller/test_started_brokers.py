@@ -1,0 +1,50 @@
+"""What clients hear from a broker that has just started."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from sandbox.kafka_jars import version_tuple
+from tests.integration.controller.cluster import DEADLINE_S, cluster_of, regent
+from tests.integration.controller.metadata import Connection, Metadata
+from tests.integration.controller.reassigning import create_topic
+from tests.support.samples import versions
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+PARTITIONS = 600
+"""The broker is busy with the leadership of so many for long enough to be asked meanwhile."""
+
+
+@pytest.mark.parametrize("version", versions("3.9.1", others=("1.1.1", "2.4.1")))
+def test_a_broker_that_has_started_denies_no_topic(version: str) -> None:
+    """Clients go on to the next broker as long as one names no brokers. When it does, they believe
+    it: producers fail records of a topic that it does not name, groups give its partitions up."""
+    with cluster_of(version, brokers=2) as cluster, regent(cluster) as process:
+        process.wait_until_active()
+        create_topic(cluster, "many", {p: [1 + p % 2, 2 - p % 2] for p in range(PARTITIONS)})
+        cluster.wait_for_consistency()
+        broker = cluster.broker(1)
+        broker.stop()
+        broker.launch()
+        for metadata in answers(broker.port, version):
+            named = len(metadata.partitions)
+            assert named in ((0, PARTITIONS) if not metadata.brokers else (PARTITIONS,))
+            if named:
+                break
+        cluster.wait_in_sync()
+
+
+def answers(port: int, version: str) -> Iterator[Metadata]:
+    """What the broker on a port answers to one client after the other, from its first answer on."""
+    with contextlib.closing(Connection(port, version=version_tuple(version))) as connection:
+        until = time.monotonic() + DEADLINE_S
+        while time.monotonic() < until:
+            with contextlib.suppress(OSError):
+                yield connection.metadata()
+            time.sleep(0.002)
+    raise AssertionError("the broker does not name the topic")
