@@ -101,10 +101,13 @@ class DeleteTopic(msgspec.Struct, frozen=True):
     Attributes:
         topic_id: Id of the topic that is meant: one that was created again under the same name is
             not deleted. None: whichever topic has the name.
+        czxid: Transaction that created the node of the topic that is meant, likewise; 0: not known.
+            Topics below inter.broker.protocol.version 2.8 have no id. The node is read again.
     """
 
     topic: str
     topic_id: uuid.UUID | None = None
+    czxid: int = 0
 
     order: ClassVar[int] = 4
     progress: ClassVar[str] = "deleting the topic"

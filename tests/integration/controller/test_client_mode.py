@@ -133,6 +133,38 @@ def test_topics_are_created_grown_configured_and_deleted(
     cluster.wait(lambda: "orders" not in cluster.znodes.topics(), "the topic to be gone")
 
 
+def test_a_topic_that_was_created_again_while_the_process_was_paused_is_not_deleted(
+    cluster: Cluster, resources: Resources, process: RegentProcess
+) -> None:
+    """When it goes on, what it knows of the cluster is older than what it reads of resources."""
+    names = [f"again-{i}" for i in range(8)]
+    resources.apply(*(topic(name, partitions=1, replicas=2) for name in names))
+    resources.wait_ready(*names)
+    process.process.pause()
+    try:
+        for name in names:
+            cluster.znodes.client.create(f"/admin/delete_topics/{name}")
+        cluster.wait(
+            lambda: cluster.znodes.children("/admin/delete_topics"),
+            "somebody else's deletions to be done",
+            until=lambda left: not left,
+        )
+        for name in names:
+            create_topic(cluster, name, {0: [1, 2]})
+        resources.delete(*names, wait=False)
+    finally:
+        process.process.resume()
+    for name in names:
+        resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", f"ktopic/{name}")
+    cluster.wait(
+        lambda: cluster.znodes.children("/admin/delete_topics"),
+        "no topic to be on its way out",
+        until=lambda left: not left,
+    )
+    assert set(names) <= set(cluster.znodes.topics())
+    cluster.delete_topics()
+
+
 def test_a_topic_that_is_there_is_adopted_or_only_observed(
     cluster: Cluster, resources: Resources, process: RegentProcess
 ) -> None:

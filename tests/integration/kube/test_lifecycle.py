@@ -159,7 +159,10 @@ async def test_deleting_the_resource_deletes_the_topic_first(
     body = await namespace.wait_condition("orders", "Ready", "False", "Deleting")
     assert condition(body, "Reconciling")["status"] == "True"
     topic_id = topic_id_from_text(body["status"]["topicId"])
-    assert controller.changes[-1] == DeleteTopic("orders", topic_id)
+    deletion = controller.changes[-1]
+    assert isinstance(deletion, DeleteTopic)
+    assert (deletion.topic, deletion.topic_id) == ("orders", topic_id)
+    assert hex(deletion.czxid) == body["status"]["topicCzxid"]
 
     controller.cluster.resume_broker(2)
     await namespace.wait_gone("orders")

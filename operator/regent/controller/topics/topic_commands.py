@@ -54,12 +54,14 @@ from regent.controller.topics.topic_configuration import alter_topic_config, des
 from regent.controller.topics.topic_creation import create_topics
 from regent.controller.topics.topic_growth import create_partitions
 from regent.controller.topics.topic_refusals import (
+    created_again,
     has_another_id,
     not_written,
     refused_by_zookeeper,
     unknown,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import (
     ControllerMovedError,
     SessionExpiredError,
@@ -68,6 +70,7 @@ from regent.model.errors import (
 )
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Written
+from regent.zk_data.permitted_reads import UnreadableZNode
 
 _BULK = (CreateTopic, CreatePartitions, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""
@@ -194,7 +197,10 @@ async def _delete_topics(
             )
             for command in commands
         ]
-    refused = [_deletion_problem(active, command) for command in commands]
+    replaced = await _created_again(commands)
+    refused = [
+        _deletion_problem(active, command) or replaced.get(command.topic) for command in commands
+    ]
     known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
     markers = [Create(paths.delete_topic(topic), exist_ok=True) for topic in known]
     results = await Write(markers, guard=epoch_guard(active.context))
@@ -206,6 +212,23 @@ async def _delete_topics(
         problem or outcomes[command.topic]
         for command, problem in zip(commands, refused, strict=True)
     ]
+
+
+async def _created_again(commands: Sequence[DeleteTopic]) -> dict[str, Rejected]:
+    """Refusals, by topic, for those whose node is not the one that is meant. What is known of them
+    may be older than what somebody else has done: a client of a controller learns of it later, and
+    a process that was paused when it goes on."""
+    meant = {command.topic: command.czxid for command in commands if command.czxid}
+    if not meant:
+        return {}
+    nodes = await read_permitted([paths.topic(topic) for topic in meant])
+    refused = {}
+    for (topic, czxid), node in zip(meant.items(), nodes, strict=True):
+        if node is None:
+            refused[topic] = unknown(topic)
+        elif node.czxid != czxid and not isinstance(node, UnreadableZNode):
+            refused[topic] = created_again(topic)
+    return refused
 
 
 def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:

@@ -37,9 +37,13 @@ def has_another_id(
     actual = active.context.cluster.topic_ids.get(topic)
     if None in (expected, actual) or expected == actual:
         return None
+    return created_again(topic)
+
+
+def created_again(topic: str) -> Rejected:
     return Rejected(
         Reason.UNKNOWN_TOPIC,
-        f"topic {topic!r} has another id by now: it was deleted and created again; this one is not "
+        f"topic {topic!r} is another one by now: it was deleted and created again; this one is not "
         "changed",
         "topic",
     )

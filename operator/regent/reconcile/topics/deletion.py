@@ -241,8 +241,9 @@ def _describe_wait(request: TopicRequest) -> str:
 
 
 def _delete(request: TopicRequest) -> TopicPlan:
-    topic_id = None if request.topic is None else request.topic.topic_id
-    sent = dispatch_for_topic(request, (DeleteTopic(request.topic_name, topic_id),))
+    assert request.topic is not None, "what is not there is not deleted"
+    command = DeleteTopic(request.topic_name, request.topic.topic_id, request.topic.czxid)
+    sent = dispatch_for_topic(request, (command,))
     finding = next(iter(sent.findings), None)
     if finding is None:
         assessment = Assessment(
