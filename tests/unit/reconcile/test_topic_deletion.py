@@ -281,3 +281,21 @@ def test_a_topic_that_cannot_be_read_is_neither_deleted_nor_gone(
     assert state(plan)["Stalled"] == "True/TopicsUnreadable"
     assert plan.status is not None
     assert "the node of topic orders cannot be read: not JSON" in said(plan).message
+
+
+@pytest.mark.parametrize(
+    ("spec", "fate"),
+    [
+        ({}, "the topic is deleted once that is repaired"),
+        ({"deletionPolicy": "Protect"}, "the topic stays, as deletionPolicy is Protect"),
+        (
+            {"deletionPolicy": "Protect", "deleteWhenIdleSeconds": 60},
+            "whether the topic is in use is found out once that is repaired",
+        ),
+    ],
+)
+def test_what_becomes_of_a_topic_that_cannot_be_read_is_what_the_policy_says(
+    spec: dict[str, Any], fate: str
+) -> None:
+    plan = plan_topic(deleted(view(unreadable={"orders": "not JSON"}), **spec))
+    assert said(plan).message.endswith(f"; {fate}")

@@ -97,14 +97,14 @@ def _end_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
 def _plan_held(request: TopicRequest) -> TopicPlan:
     """The resource stays until its topic is gone, or as long as it protects it."""
     if request.problem is not None:
-        message = f"{request.problem}; the topic is deleted once that is repaired"
+        message = f"{request.problem}; {_fate(request, 'once that is repaired')}"
         assessment = Assessment(Progress.STALLED, ConditionReason.TOPICS_UNREADABLE, message)
         return Plan(status=blind_status(request, assessment))
     if request.topic is None:
         if not request.view.is_complete:
-            message = "the controller is still reading the cluster; then the topic is deleted"
+            message = f"the controller is still reading the cluster; {_fate(request, 'then')}"
             return _progressing(request, ConditionReason.CLUSTER_LOADING, message)
-        message = "the topic was created a moment ago; it is deleted once that shows"
+        message = f"the topic was created a moment ago; {_fate(request, 'once that shows')}"
         return _progressing(
             request, ConditionReason.DELETING, message, requeue_after_s=request.creation_shows_in_s
         )
@@ -113,6 +113,16 @@ def _plan_held(request: TopicRequest) -> TopicPlan:
     if _policy(request) is DeletionPolicy.PROTECT:
         return _plan_protected(request)
     return _delete(request)
+
+
+def _fate(request: TopicRequest, when: str) -> str:
+    """What becomes of a topic that is not seen now."""
+    spec = request.resource.spec
+    if spec.deletion_policy is not DeletionPolicy.PROTECT:
+        return f"the topic is deleted {when}"
+    if spec.delete_when_idle_seconds is None:
+        return "the topic stays, as deletionPolicy is Protect"
+    return f"whether the topic is in use is found out {when}"
 
 
 def _plan_protected(request: TopicRequest) -> TopicPlan:
