@@ -7,8 +7,10 @@ import logging
 import socket
 import ssl
 import time
+from collections import Counter
 from typing import Final
 
+from regent.network.listening import BACKLOG
 from regent.network.tls import Tls
 from regent.replicas.messages import (
     LINE_BYTES,
@@ -21,12 +23,16 @@ from regent.replicas.messages import (
 logger = logging.getLogger(__name__)
 
 CONNECTIONS_MAX: Final = 64
-"""More than a Regent has replicas. One more closes the one that has been silent longest."""
+"""More than a Regent has replicas. One more closes one of the address that has most: the one that
+has been silent longest. A replica whose connection is cut may be taken for one that is gone."""
 
 SILENCE_MAX_S: Final = 30.0
 """A connection on which nobody asks for so long is closed."""
 
 HANDSHAKE_MAX_S: Final = 5.0
+
+_SILENT_S: Final = 60.0
+"""Between two log entries about strangers."""
 
 READY_S: Final = 2.0
 """Who has not asked for so long is not ready."""
@@ -38,6 +44,8 @@ class _Connection:
     def __init__(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
         self.writer = writer
         self.task = task
+        peer = writer.get_extra_info("peername") or ("",)
+        self.address = str(peer[0])
         self.instance: str | None = None
         self.is_ready = False
         self.asked_at = time.monotonic()
@@ -58,12 +66,14 @@ class ReplicaServer:
         self._tls = tls
         self._server: asyncio.Server | None = None
         self._connections: list[_Connection] = []
+        self._logged_at = float("-inf")
 
     async def start(self) -> None:
         """Begin to answer."""
         self._server = await asyncio.start_server(
-            self._serve, sock=self._listening, limit=LINE_BYTES
+            self._serve, sock=self._listening, limit=LINE_BYTES, backlog=1
         )
+        self._listening.listen(BACKLOG)  # see regent.network.accepting
 
     async def close(self) -> None:
         """Close the listener and all connections."""
@@ -107,20 +117,36 @@ class ReplicaServer:
         except (OSError, ssl.SSLError, TimeoutError, asyncio.LimitOverrunError) as error:
             logger.debug("Replica's connection ended", extra={"reason": repr(error)})
         except (MalformedMessageError, ValueError) as error:
-            logger.warning(
-                "Not a replica of Regent",
-                extra={"peer": writer.get_extra_info("peername"), "reason": str(error)},
-            )
+            self._report_stranger(connection, str(error))
         except asyncio.CancelledError:
             pass  # closed, or another one needs its place
         finally:
-            self._connections.remove(connection)
-            writer.transport.abort()
+            self._end(connection)
 
     def _admit(self, connection: _Connection) -> None:
         if len(self._connections) >= CONNECTIONS_MAX:
-            min(self._connections, key=lambda other: other.asked_at).task.cancel()
+            victim = self._victim()
+            self._end(victim)
+            victim.task.cancel()
         self._connections.append(connection)
+
+    def _victim(self) -> _Connection:
+        counts = Counter(each.address for each in self._connections)
+        return min(self._connections, key=lambda each: (-counts[each.address], each.asked_at))
+
+    def _end(self, connection: _Connection) -> None:
+        """At once: others may come before its task has noticed."""
+        if connection in self._connections:
+            self._connections.remove(connection)
+        connection.writer.transport.abort()
+
+    def _report_stranger(self, connection: _Connection, reason: str) -> None:
+        now = time.monotonic()
+        if now - self._logged_at >= _SILENT_S:
+            self._logged_at = now
+            logger.warning(
+                "Not a replica of Regent", extra={"peer": connection.address, "reason": reason}
+            )
 
     async def _answer(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
         writer = connection.writer
