@@ -23,7 +23,7 @@ class Limited(Protocol):
     """A connection as the registry sees it.
 
     Attributes:
-        group: Stands for its address, see :func:`~regent.network.token_bucket.address_group`.
+        group: Stands for its address, see :func:`~regent.model.peer_address.address_group`.
         is_broker: Whether its last request was that of a broker: these have a rate of their own,
             so that what others at their address ask is not theirs to pay.
         is_busy: Whether a request of it is in progress.

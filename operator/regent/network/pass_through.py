@@ -100,7 +100,7 @@ class PassThrough:
 
         Args:
             proved: With what it has authenticated by SASL.
-            group: Stands for its address, see :func:`~regent.network.token_bucket.address_group`.
+            group: Stands for its address, see :func:`~regent.model.peer_address.address_group`.
         """
         return Upstream(self, peer, proved, group=group)
 

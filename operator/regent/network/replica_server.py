@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from typing import Final
 
+from regent.model.peer_address import address_group, plain_address
 from regent.network.listening import BACKLOG
 from regent.network.tls import Tls
 from regent.replicas.messages import (
@@ -45,7 +46,8 @@ class _Connection:
         self.writer = writer
         self.task = task
         peer = writer.get_extra_info("peername") or ("",)
-        self.address = str(peer[0])
+        self.address = plain_address(str(peer[0]))
+        self.group = address_group(self.address)
         self.instance: str | None = None
         self.is_ready = False
         self.asked_at = time.monotonic()
@@ -131,8 +133,8 @@ class ReplicaServer:
         self._connections.append(connection)
 
     def _victim(self) -> _Connection:
-        counts = Counter(each.address for each in self._connections)
-        return min(self._connections, key=lambda each: (-counts[each.address], each.asked_at))
+        counts = Counter(each.group for each in self._connections)
+        return min(self._connections, key=lambda each: (-counts[each.group], each.asked_at))
 
     def _end(self, connection: _Connection) -> None:
         """At once: others may come before its task has noticed."""

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar, cast
 import msgspec
 
 from regent.model.errors import RegentError
+from regent.model.peer_address import address_group, plain_address
 from regent.network.certificate_subject import subject_of
 from regent.network.pass_through import NotPassedOnError
 from regent.network.processor_time import metered
@@ -22,7 +23,6 @@ from regent.network.server_statistics import CloseReason
 from regent.network.tls_buffers import READ_BYTES
 from regent.network.tls_overhead import MeasuredTls
 from regent.network.tls_remedies import remedy_for_client
-from regent.network.token_bucket import address_group, plain_address
 from regent.network.upstream import Upstream, UpstreamError
 from regent.protocol.api_versions_answer import unsupported_api_versions
 from regent.protocol.framing import FrameError, FrameReader, RequestHeader, request_header

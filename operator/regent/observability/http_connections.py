@@ -13,6 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import cast
 
+from regent.model.peer_address import address_group, plain_address
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpLimits:
@@ -139,7 +141,7 @@ class _Connection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
         peer = transport.get_extra_info("peername") or ("",)
-        self.group = str(peer[0])
+        self.group = address_group(plain_address(str(peer[0])))
         self._limiter.opened(self)
         if self._tls is None:
             self._serve(transport)

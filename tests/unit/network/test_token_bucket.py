@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from regent.network import token_bucket
-from regent.network.token_bucket import TokenBuckets, address_group, plain_address
+from regent.network.token_bucket import TokenBuckets
 
 
 def test_tokens_come_at_the_rate_and_gather_up_to_two_seconds() -> None:
@@ -38,32 +38,3 @@ def test_of_many_addresses_the_last_are_kept(monkeypatch: pytest.MonkeyPatch) ->
     assert not buckets.try_take("c", now=0.0)
     assert not buckets.try_take("b", now=0.0)
     assert buckets.try_take("a", now=0.0)
-
-
-@pytest.mark.parametrize(
-    ("address", "group"),
-    [
-        ("10.0.0.1", "10.0.0.1"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::9", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-    ],
-)
-def test_a_network_of_64_bits_counts_as_one_address(address: str, group: str) -> None:
-    assert address_group(address) == group
-
-
-@pytest.mark.parametrize(
-    ("address", "plain"),
-    [
-        ("::ffff:10.0.0.1", "10.0.0.1"),
-        ("::FFFF:10.0.0.1", "10.0.0.1"),
-        ("10.0.0.1", "10.0.0.1"),
-        ("2001:db8::1", "2001:db8::1"),
-        ("::ffff:0:1", "::ffff:0:1"),
-        ("", ""),
-    ],
-)
-def test_an_ipv4_address_is_the_same_over_an_ipv6_socket(address: str, plain: str) -> None:
-    assert plain_address(address) == plain
