@@ -27,7 +27,11 @@ from regent.zk_data.permitted_reads import UnreadableZNode, read_in_parts
 logger = logging.getLogger(__name__)
 
 _MAX_BUCKETS: Final = 1_000
-"""Above that, buckets that are full are forgotten: a new one is full, too."""
+"""Above that, buckets that are full are forgotten: a new one is full, too. So are those of whom
+nothing was heard for long, as in Kafka: with a rate of 0 none is ever full again."""
+
+_FORGOTTEN_S: Final = 3600.0
+"""Kafka's time of expiry of the sensors of quotas."""
 
 Name = TypeVar("Name")
 
@@ -50,6 +54,7 @@ class Buckets:
         self._clock = clock
         self._buckets: dict[BucketKey, TokenBucket] = {}
         self._rates: dict[BucketKey, float] = {}
+        self._most = _MAX_BUCKETS
 
     def __len__(self) -> int:
         return len(self._buckets)
@@ -67,13 +72,16 @@ class Buckets:
         bucket = taken(self.look(key, rate), count, rate)
         self._buckets[key] = bucket
         self._rates[key] = rate
-        if len(self._buckets) > _MAX_BUCKETS:
-            self._forget_full_ones()
+        if len(self._buckets) > self._most:
+            self._forget_some()
+            self._most = max(_MAX_BUCKETS, 2 * len(self._buckets))
         return bucket
 
-    def _forget_full_ones(self) -> None:
+    def _forget_some(self) -> None:
+        long_ago = self._clock() - _FORGOTTEN_S
         for key, rate in list(self._rates.items()):
-            if self.look(key, rate).tokens >= rate * BURST_S:
+            is_full = self.look(key, rate).tokens >= rate * BURST_S
+            if is_full or self._buckets[key].at_s < long_ago:
                 del self._buckets[key], self._rates[key]
 
 

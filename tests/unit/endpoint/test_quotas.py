@@ -233,3 +233,15 @@ def test_buckets_that_are_full_again_are_forgotten(
     for number in range(100, 120):
         buckets.take(BucketKey(None, str(number)), 1.0, 20)
     assert len(buckets) == 20  # who owes something is not forgotten
+
+
+def test_buckets_of_whom_nothing_was_heard_for_long_are_forgotten(
+    clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At a rate of 0 none is ever full again, and each client may have another id."""
+    monkeypatch.setattr(quotas, "_MAX_BUCKETS", 10)
+    buckets = Buckets(clock)
+    for number in range(1_000):
+        buckets.take(BucketKey(None, str(number)), 0.0, 1)
+        clock.now_s += 600.0
+    assert len(buckets) <= 20
