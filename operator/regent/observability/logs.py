@@ -18,6 +18,7 @@ import pythonjsonlogger.json
 
 from regent.controller.log import MAY_RECUR
 from regent.model.entry_budget import EntryBudget
+from regent.model.plain_text import plain
 from regent.observability.accept_failures import AcceptFailures
 from regent.observability.log_stream import handler_of
 
@@ -89,11 +90,12 @@ def _plain(value: object) -> object:
 
 
 class TextFormatter(logging.Formatter):
-    """``time LEVEL message key=value ...``."""
+    """``time LEVEL message key=value ...``, in one line, whatever others have sent."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields = "".join(f" {key}={value}" for key, value in _fields(record).items())
-        line = f"{_timestamp(record)} {record.levelname:<7} {record.getMessage()}{fields}"
+        said = plain(f"{record.getMessage()}{fields}")
+        line = f"{_timestamp(record)} {record.levelname:<7} {said}"
         return f"{line}\n{self.formatException(record.exc_info)}" if record.exc_info else line
 
 

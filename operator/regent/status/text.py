@@ -9,6 +9,7 @@ from typing import Any, Final
 from rich.console import Console
 from rich.table import Table
 
+from regent.model.plain_text import plain
 from regent.status.cluster import Report
 
 RESTART_DEPOSED: Final = (
@@ -50,13 +51,6 @@ def render_status(report: Report) -> str:
         for warning in warnings:
             console.print(plain(warning), style="red")
     return captured.get()
-
-
-def plain(text: str) -> str:
-    """Text from znodes and other servers, without what a terminal takes for a command."""
-    return "".join(
-        c if c.isprintable() else c.encode("unicode_escape", "surrogatepass").decode() for c in text
-    )
 
 
 def _unreadable(problems: Sequence[str]) -> Iterator[str]:

@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from regent.model.errors import ConfigurationError
+from regent.model.plain_text import plain
 from regent.status.cluster import read_brokers, read_cluster_id, read_controller
 from regent.status.endpoint import EndpointAnswer, ask_why, of_this_cluster
 from regent.status.reader import ClusterReader, open_cluster
 from regent.status.sentences import removed_sentence
 from regent.status.story import tell_partition, tell_topic
-from regent.status.text import plain
 from regent.status.topic import Target, read_topic, resolve
 from regent.zookeeper.settings import ZooKeeperSettings
 

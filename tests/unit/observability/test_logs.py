@@ -65,6 +65,12 @@ def test_text_has_them_behind_it() -> None:
     assert line == "2001-09-09T01:46:40.250Z WARNING Something happened path=/a count=3"
 
 
+def test_text_is_one_line_whatever_a_client_calls_itself() -> None:
+    """Else anybody could write entries of their own, or commands for the terminal."""
+    line = TextFormatter().format(record(principal="User:a\n2001-09-09 ERROR b\x1b[2J"))
+    assert line.endswith(" principal=User:a\\n2001-09-09 ERROR b\\x1b[2J")
+
+
 @pytest.mark.parametrize("formatter", [JsonFormatter(), TextFormatter()])
 def test_an_exception_keeps_its_traceback(formatter: logging.Formatter) -> None:
     made = record()
