@@ -15,7 +15,7 @@ from tests.integration.controller.test_client_mode import assign, reassignment
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-SOON_S = 15.0
+SOON_S = 30.0
 """An answer is waited for 40 seconds."""
 
 

@@ -24,7 +24,7 @@ from tests.integration.controller.znodes import forget_follower, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-PAUSE_OUTLIVED_MS = 40_000
+PAUSE_OUTLIVED_MS = 60_000
 """A session that outlives a pause in which a broker is restarted."""
 
 
