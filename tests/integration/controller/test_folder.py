@@ -189,11 +189,12 @@ class Folder:
 
         def silent_for_s() -> float:
             nonlocal seen, since
-            self.await_an_answer()
+            asked_at = time.monotonic()
+            self.await_an_answer()  # whatever was due before it has had its turn
             now = self.versions()
             if now != seen:
                 seen, since = now, time.monotonic()
-            return time.monotonic() - since
+            return asked_at - since
 
         self._cluster.wait(
             silent_for_s,
