@@ -31,7 +31,7 @@ EXAMPLES = ROOT / "examples"
 TOPIC = "events"
 PARTITIONS = 12
 RECORDS, RECORD_BYTES = 6_000, 8_000
-BYTES_PER_SECOND = 1_000_000
+BYTES_PER_SECOND = 200_000
 OPTIONS = (
     *("--goal", "RackAwareGoal", "--goal", "ReplicaDistributionGoal"),
     *("--goal", "LeaderReplicaDistributionGoal"),
@@ -249,6 +249,8 @@ def test_one_plan_and_one_job_though_regent_is_killed_while_spark_runs_and_while
     )
     kill_the_active(regent, zookeeper)
     assert moving(zookeeper, topic), "the other pod leads while replicas move"
+    faster = {"spec": {"throttle": {"bytesPerSecond": 1_000_000_000}}}
+    kafka.kubectl("patch", "reassignment", "balance", "--type=merge", "-p", json.dumps(faster))
     done = wait_for_phase(kafka, "balance", "Completed")
     assert done["plan"]["hash"] == plan.hash
     assert assignments(zookeeper) == before | targets(plan)
