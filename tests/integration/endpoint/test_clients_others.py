@@ -124,7 +124,11 @@ def test_groups_are_listed_once(served: ServedCluster) -> None:
 
 def test_kafka_python_produces_consumes_and_administers(served: ServedCluster) -> None:
     prefix = f"kafka-python-{next(_numbers)}"
-    producer = kafka.KafkaProducer(bootstrap_servers=served.address, acks="all")
+    patient: dict[str, Any] = {
+        "bootstrap_servers": served.address,
+        "api_version_auto_timeout_ms": TIMEOUT_S * 1000,  # two seconds otherwise
+    }
+    producer = kafka.KafkaProducer(**patient, acks="all")
     messages = {f"{prefix}-{number}".encode() for number in range(MESSAGES)}
     futures = [producer.send(TOPIC, message) for message in sorted(messages)]
     for future in futures:
@@ -132,7 +136,7 @@ def test_kafka_python_produces_consumes_and_administers(served: ServedCluster) -
     producer.close()
     consumer = kafka.KafkaConsumer(
         TOPIC,
-        bootstrap_servers=served.address,
+        **patient,
         group_id=prefix,
         auto_offset_reset="earliest",
         consumer_timeout_ms=TIMEOUT_S * 1000,
@@ -144,7 +148,7 @@ def test_kafka_python_produces_consumes_and_administers(served: ServedCluster) -
             break
     consumer.close()
     assert messages <= found
-    admin = kafka.admin.KafkaAdminClient(bootstrap_servers=served.address)
+    admin = kafka.admin.KafkaAdminClient(**patient)
     try:
         nodes = {each["node_id"] for each in admin.describe_cluster()["brokers"]}
         assert nodes == {1, 2, 3, served.controller_id}

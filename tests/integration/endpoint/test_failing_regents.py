@@ -17,7 +17,12 @@ import pytest
 
 from sandbox import KafkaBroker
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.cluster import (
+    SESSION_TIMEOUT_MS,
+    Cluster,
+    cluster_of,
+    regent,
+)
 from tests.integration.controller.metadata import Partition
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
@@ -32,6 +37,10 @@ SHRINKING = "Shrinking ISR"
 """Leaders log it when they ask."""
 LAG_MS = 2_000
 """A follower that has fetched nothing for so long leaves the ISR."""
+REGENT_SESSION_MS = 15_000
+"""Of a paused Regent: until leaders have asked in vain there is no other one, also on a busy
+machine."""
+
 BROKER_SESSION_MS = 60_000
 """Of brokers: a paused follower has to leave ISRs by the leaders' requests, not by its session."""
 KEYS = 1_000
@@ -142,13 +151,18 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @contextlib.contextmanager
 def scene_of(
-    cluster: Cluster, directory: Path, topic: str, orders: Sequence[Sequence[int]]
+    cluster: Cluster,
+    directory: Path,
+    topic: str,
+    orders: Sequence[Sequence[int]],
+    *,
+    regent_session_ms: int = SESSION_TIMEOUT_MS,
 ) -> Iterator[Scene]:
     """Two Regents, and a topic that is written to. What was acknowledged is there in the end."""
     assignment = {p: list(orders[p % len(orders)]) for p in range(PARTITIONS)}
     with (
-        regent(cluster, name="regent-1") as first,
-        regent(cluster, name="regent-2") as second,
+        regent(cluster, name="regent-1", zookeeper_session_timeout_ms=regent_session_ms) as first,
+        regent(cluster, name="regent-2", zookeeper_session_timeout_ms=regent_session_ms) as second,
     ):
         first.wait_until_active()
         create_topic(cluster, topic, assignment)
@@ -213,7 +227,8 @@ def test_isr_changes_are_made_by_the_next_regent(
     )
     one, two = (broker_id for broker_id in cluster.broker_ids if broker_id != follower.broker_id)
     orders = [(one, two, follower.broker_id), (two, one, follower.broker_id)]
-    with scene_of(cluster, tmp_path, topic, orders) as scene:
+    session_ms = REGENT_SESSION_MS
+    with scene_of(cluster, tmp_path, topic, orders, regent_session_ms=session_ms) as scene:
         for failure in FAILURES:
             active_at = shrink_while_it_fails(scene, topic, follower, failure)
             figure(
