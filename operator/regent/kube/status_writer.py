@@ -142,6 +142,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         only, and not tried again after a conflict: the decision has to be taken again.
 
         Raises:
+            KubeConflictError: If the API server says that somebody has changed it, and nobody has.
             KubeError: If the API server does not answer or refuses.
             ValueError: If the kind has no finalizer.
         """
@@ -159,6 +160,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         """Delete an object if it is still this version of it. The watch shows when it is gone.
 
         Raises:
+            KubeConflictError: As :meth:`remove_finalizer` does.
             KubeError: If the API server does not answer or refuses.
         """
         path = self._kind.kind.object_path(known.key.namespace, known.key.name)
@@ -166,6 +168,8 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             await self._client.delete(path, uid=known.uid, version=known.version)
         except KubeConflictError:
             await self._read_again(known.key, path)
+            if self._is_newest(known):
+                raise
             return WriteResult.CHANGED
         except KubeNotFoundError:
             self._on_news(self._cache.remove(known.key, uid=known.uid))
@@ -195,9 +199,11 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
                 answer = await self._client.merge_patch(path + decision.subresource, decision.body)
             except KubeConflictError:
                 await self._read_again(key, path)
-                if is_final:
-                    return WriteResult.CHANGED
-                continue
+                if not is_final:
+                    continue
+                if self._is_newest(known):
+                    raise
+                return WriteResult.CHANGED
             except KubeNotFoundError:
                 self._on_news(self._cache.remove(key, uid=uid))
                 return WriteResult.GONE
@@ -215,6 +221,12 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
             return
         # Only what others changed is news; what was just written is not.
         self._on_news(self._cache.put(answer) - {key})
+
+    def _is_newest(self, known: CachedObject) -> bool:
+        """Whether nobody has changed an object. A conflict has another cause then, such as an
+        admission webhook that answers so; it will be the same at once, so whoever writes waits."""
+        newest = self._cache.get(known.key)
+        return newest is not None and (newest.uid, newest.version) == (known.uid, known.version)
 
     async def _read_again(self, key: ObjectKey, path: str) -> None:
         """A conflict: somebody else changed the object. Look, and have everybody else look."""

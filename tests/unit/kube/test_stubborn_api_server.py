@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from regent.kube.errors import KubeApiError, KubeSchemaError, KubeTooLargeError
+from regent.kube.errors import KubeApiError, KubeConflictError, KubeSchemaError, KubeTooLargeError
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.jumping_clock import elapse
@@ -118,6 +118,23 @@ def test_a_resource_whose_finalizer_cannot_be_taken_off_does_not_wait_for_its_to
     assert "Regent's finalizer" in ready["message"]
     assert bench.events == [("Warning", "WriteRefused")]
     bench.reconcile()
+    assert bench.stored["metadata"]["finalizers"] == []
+
+
+def test_a_conflict_with_nobody_is_no_hot_loop() -> None:
+    """A webhook may answer 409. If somebody has changed the resource, it is looked at at once."""
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=going))
+
+    def conflict() -> None:
+        raise KubeConflictError("the object has been modified", status=409)
+
+    bench.store.before_write = [conflict]
+    with pytest.raises(KubeConflictError):
+        bench.reconcile()
+    bench.store.before_write = [bench.store.change]
+    bench.reconcile(times=2)
+    assert bench.looks[0] == 0.0
     assert bench.stored["metadata"]["finalizers"] == []
 
 
