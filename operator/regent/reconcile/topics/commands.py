@@ -20,7 +20,12 @@ from regent.controller.commands import (
 from regent.reconcile.dispatch import Dispatch, dispatch
 from regent.reconcile.plan import EventReason, PlannedEvent
 from regent.reconcile.topics.request import TopicRequest
-from regent.resources.conditions import ConditionReason, ConditionType, find_condition
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    find_condition,
+)
 
 COMMAND_FIELDS: Final = {
     "topic": "spec.topicName",
@@ -84,9 +89,13 @@ def _reassignment_event(request: TopicRequest) -> PlannedEvent | None:
 
 def _config_event(request: TopicRequest, command: AlterTopicConfig) -> PlannedEvent:
     metadata, status = request.resource.metadata, request.record
-    # A known generation and known keys: it was not the resource that changed.
+    synced = find_condition(status.conditions, ConditionType.SYNCED)
+    # A known generation and known keys: it was not the resource that changed. While it is not known
+    # how the topic is, as without a controller, a generation is answered that nothing came of yet.
     is_drift = (
         status.observed_generation == metadata.generation
+        and synced is not None
+        and synced.status is not ConditionStatus.UNKNOWN
         and request.owns_topic
         and set(command.set) <= set(status.managed_config)
     )
