@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from itertools import filterfalse
 
+import msgspec
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
 from regent.controller.log import examples
@@ -88,10 +90,13 @@ async def _forget(context: ControllerContext, gone: Iterable[str]) -> None:
 
 
 def _keep_states(context: ControllerContext, topic: str) -> None:
-    """Brokers have the replicas, and what they know of them counts for a topic of that name."""
+    """Brokers have the replicas, and what they know of them counts for a topic of that name. Who
+    was in sync does not where it was to be deleted: that was whose replica was stopped last."""
     cluster = context.cluster
     known = cluster.leadership
     states = {tp: known[tp] for tp in cluster.partitions_of(topic) if tp in known}
+    if context.is_topic_queued_for_deletion(topic):
+        states = {tp: msgspec.structs.replace(state, isr=()) for tp, state in states.items()}
     cluster.vanished_partitions.note(states)
 
 

@@ -122,6 +122,27 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         world.run(process_topic_change(active))
         assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2, 3), 1, 0)
 
+    def test_where_it_was_to_be_deleted_all_live_replicas_are_in_sync(self) -> None:
+        """The one that was stopped last may have what was to be deleted, and others would copy."""
+        world = World()
+        world.start_broker(1, 2, 3)
+        world.create_topic("t", {0: (1, 2, 3)})
+        controller = world.active_controller()
+        world.mark_for_deletion("t")
+        world.deliver(controller)
+        last = world.state(T0)
+        assert last is not None
+        assert last.isr == (3,)
+        world.delete(paths.delete_topic("t"))
+        world.delete(paths.topic("t"))
+        world.deliver(controller)
+        world.create_topic("t", {0: (1, 2, 3)})
+        world.deliver(controller)
+        state = world.state(T0)
+        assert state is not None
+        assert (state.leader, state.isr) == (1, (1, 2, 3))
+        assert state.leader_epoch == last.leader_epoch + 1
+
     def test_one_whose_partition_epoch_is_out_of_reach_is_born_and_named(self) -> None:
         world, active = self.vanished(partition_epoch=WRITES_MAX)
         world.create_topic("t", {0: (1, 2, 3)})
