@@ -33,6 +33,13 @@ STUCK_AFTER_S = 120.0
 """An event that takes longer than this means that the loop is dead. A failover of a very large
 cluster takes seconds, a ZooKeeper outage ends an event after the session timeout."""
 
+REST_FACTOR = 9.0
+"""After each explanation of a topic the next one waits so many times as long as that took: whoever
+asks, they take a tenth of the loop's time."""
+
+REST_MAX_S = 2.0
+"""Shorter than anybody waits who asks."""
+
 _NO_SESSION = "no ZooKeeper session"
 _LOADING = "the standby's cache is being loaded for the first time"
 
@@ -68,6 +75,7 @@ class ControllerService(ServiceThread):
         self._serve = serve
         self._metrics = metrics
         self._parts: ControllerLoop | None = None
+        self._explains_again_at = float("-inf")
         self._listeners: list[Callable[[frozenset[str] | None], None]] = []
         self._eligibility_listeners: list[Callable[[bool], None]] = []
 
@@ -243,14 +251,20 @@ class ControllerService(ServiceThread):
         """For ``/why``. May be awaited in any event loop.
 
         The answer is made in the controller's loop, between two steps of what it is doing: it waits
-        as long as a step takes. Whoever stops waiting costs the controller nothing more.
+        as long as a step takes, and as others who ask have cost. Whoever stops waiting costs the
+        controller nothing more.
         """
         future: concurrent.futures.Future[JsonAnswer] = concurrent.futures.Future()
 
         def answer() -> None:
+            if future.cancelled():
+                return
+            if self._loop is not None and self._loop.time() < self._explains_again_at:
+                self._loop.call_at(self._explains_again_at, answer)
+                return
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(self._state_changes(topic, partition))
+                    future.set_result(self._explained(topic, partition))
                 except Exception as error:  # noqa: BLE001 - it is whoever asked who is to fail
                     future.set_exception(error)
 
@@ -259,6 +273,14 @@ class ControllerService(ServiceThread):
         with contextlib.suppress(RuntimeError):  # it has just ended: nobody answers
             self._loop.call_soon_threadsafe(answer)
         return await asyncio.wrap_future(future)
+
+    def _explained(self, topic: str, partition: int | None) -> JsonAnswer:
+        began = time.monotonic()
+        answer = self._state_changes(topic, partition)
+        if self._loop is not None:
+            rest_s = min((time.monotonic() - began) * REST_FACTOR, REST_MAX_S)
+            self._explains_again_at = self._loop.time() + rest_s
+        return answer
 
     def _state_changes(self, topic: str, partition: int | None) -> JsonAnswer:
         life = None if self._parts is None else self._parts.controller.life

@@ -23,7 +23,7 @@ from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
 from regent.runtime.standby_reader import StandbyReader
-from regent.services import controller_loop
+from regent.services import controller_loop, controller_service
 from regent.services.controller_service import ControllerService
 from regent.zookeeper.settings import ZooKeeperSettings
 from sandbox import wait_until
@@ -407,6 +407,20 @@ class TestStateChanges:
             finally:
                 held.set()
             assert asyncio.run(live.service.state_changes("t", None)).body["isActive"]
+
+    def test_it_waits_the_longer_the_more_the_one_before_has_cost(
+        self, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """A topic of thousands of partitions takes long, and anybody may ask again and again."""
+        monkeypatch.setattr(controller_service, "REST_FACTOR", 1e9)
+        with SimulatedCluster() as cluster, LiveController(cluster) as live:
+
+            async def ask() -> JsonAnswer:
+                return await asyncio.wait_for(live.service.state_changes("t", None), 0.05)
+
+            assert asyncio.run(live.service.state_changes("t", None)).body["isActive"]
+            with pytest.raises(TimeoutError):
+                asyncio.run(ask())
 
     def test_who_is_not_the_controller_says_so(self, service: ControllerService) -> None:
         answer = asyncio.run(service.state_changes("t", None))
