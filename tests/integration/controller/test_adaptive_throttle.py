@@ -21,7 +21,7 @@ from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-RATE = 800_000
+RATE = 200_000
 
 
 @pytest.fixture(scope="module")
@@ -132,7 +132,7 @@ def test_it_follows_another_replica_and_is_gone_at_the_end(
         }
     )
     cluster.wait(lambda: rates(cluster) == {str(RATE)}, "copies to be throttled")
-    adaptive = {"minimum": 100_000, "maximum": RATE}
+    adaptive = {"minimum": 50_000, "maximum": RATE}
     moves.patch("slow", throttle={"bytesPerSecond": None, "adaptive": adaptive})
     cluster.wait(lambda: progress(moves).get("throttle") == RATE, "it goes on as it was")
 
