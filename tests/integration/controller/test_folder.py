@@ -211,7 +211,7 @@ class Folder:
         """What was written to the resources but the question, by anybody: the audit log says."""
         with self._audit.open() as log:
             log.seek(since)
-            entries = [json.loads(line) for line in log]
+            entries = [json.loads(line) for line in log if line.endswith("\n")]
         return [
             f"{entry['user']['username']}: {entry['verb']} {reference.get('name')}"
             for entry in entries

@@ -68,7 +68,7 @@ class Pair:
         refused, because the object is newer than the writer knows, have changed nothing."""
         with self._audit_log.open() as log:
             log.seek(since)
-            entries = [json.loads(line) for line in log]
+            entries = [json.loads(line) for line in log if line.endswith("\n")]
         return {
             entry["user"]["username"]
             for entry in entries

@@ -112,7 +112,7 @@ def _writers(audit_log: Path, namespace: str, *, since: int) -> set[str]:
     """Which of the two has changed resources of a namespace."""
     with audit_log.open() as log:
         log.seek(since)
-        entries = [json.loads(line) for line in log]
+        entries = [json.loads(line) for line in log if line.endswith("\n")]
     return {
         entry["user"]["username"]
         for entry in entries
