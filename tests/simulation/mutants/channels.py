@@ -95,7 +95,7 @@ def first_leader_and_isr_is_split(patch: pytest.MonkeyPatch) -> None:
     """A broker begins to write checkpoints before it was sent all replicas."""
 
     def take(self: Any, header: ControlHeader) -> LeaderAndIsrRequest:
-        self._is_first = False
+        self.is_first = False
         return original(self, header)
 
     original = _PendingLeaderAndIsr.take
