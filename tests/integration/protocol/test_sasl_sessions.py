@@ -22,8 +22,8 @@ from tests.support.raw_broker import nowhere, versions_of
 
 pytestmark = pytest.mark.integration
 
-SESSION_S = 2.0
-SESSIONS = 3
+SESSION_S = 8.0
+SESSIONS = 2
 USER, PASSWORD = "regent", "secret"
 CREDENTIALS = SaslCredentials("PLAIN", USER, PASSWORD)
 
