@@ -312,15 +312,17 @@ def test_more_connections_than_there_are_replicas_close_those_that_are_silent(
     wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be connected")
 
 
-def problem_of(replica: Replica, peer: ReplicaPresence) -> str:
-    """Have a replica ask another one in vain; why it has no answer."""
+def wait_for_problem(replica: Replica, peer: ReplicaPresence, *texts: str) -> None:
+    """Have a replica ask another one in vain, until it is known why it has no answer. On a busy
+    machine an attempt may take too long for another reason."""
     replica.heartbeats.set_peers({SESSION: peer})
-
-    def problem() -> str | None:
-        return replica.heartbeats.problems().get(str(peer))
-
-    wait_for(lambda: problem() not in (None, "not connected yet"), "a problem")
-    return str(problem())
+    wait_until(
+        lambda: replica.heartbeats.problems().get(str(peer)) or "",
+        until=lambda problem: all(text in problem for text in texts),
+        describe=f"a problem with {texts}",
+        timeout_s=60,
+        interval_s=0.005,
+    )
 
 
 class TestTls:
@@ -360,8 +362,8 @@ class TestTls:
                 authorities=trusted, certificate=files.certificate, key=files.key
             ),
         )
-        assert "replica_tls_ca_file must have the authority" in problem_of(b, a.presence)
-        assert "may not accept our certificate" in problem_of(c, a.presence)
+        wait_for_problem(b, a.presence, "replica_tls_ca_file must have the authority")
+        wait_for_problem(c, a.presence, "may not accept our certificate")
 
     def test_a_certificate_that_has_expired_is_named_on_both_sides(
         self, stack: ExitStack, tmp_path: Path
@@ -376,12 +378,12 @@ class TestTls:
                 authorities=files.ca_certificate, certificate=files.certificate, key=files.key
             ),
         )
-        assert "certificate is not valid now: renew its replica_tls_certificate_file" in problem_of(
-            a, b.presence
+        wait_for_problem(
+            a,
+            b.presence,
+            "certificate is not valid now: renew its replica_tls_certificate_file",
         )
-        problem = problem_of(b, a.presence)
-        assert f"the certificate in {files.certificate}" in problem
-        assert "expired at" in problem
+        wait_for_problem(b, a.presence, f"the certificate in {files.certificate}", "expired at")
         assert a.suspected == b.suspected == []
 
         authority.renew(files)
@@ -392,7 +394,7 @@ class TestTls:
         a = Replica(stack, "a", tls=self.tls(Authority(tmp_path), "a"))
         plain = Replica(stack, "b")
         a.heartbeats.set_peers({SESSION: plain.presence})
-        assert "or it has no replica_tls" in problem_of(a, plain.presence)
+        wait_for_problem(a, plain.presence, "or it has no replica_tls")
 
     def test_others_are_not_answered(self, stack: ExitStack, tmp_path: Path) -> None:
         (tmp_path / "one").mkdir()
