@@ -414,6 +414,13 @@ class BrokerChannel:
         if meant is not None and meant != connection.endpoint:
             connection = await self._open(meant)
         version = None if self.reported is None else self.reported.protocol_version
+        wanted = self._settings.listener
+        if wanted is not None and self._settings.chosen(self.broker) is None:
+            self._log(
+                logging.WARNING,
+                "broker lacks the listener inter_broker_listener; another one is used",
+                inter_broker_listener=wanted,
+            )
         self._log(
             logging.INFO,
             "connected to broker",
@@ -446,7 +453,7 @@ class BrokerChannel:
         be another principal, whose requests are answered with an authorization error.
         """
         if (
-            self._settings.listener is not None
+            self._settings.chosen(self.broker) is not None
             or self.reported is None
             or self.reported.listener is None
         ):

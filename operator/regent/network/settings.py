@@ -52,15 +52,21 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
             self.sasl is not None or not protocol.startswith("SASL")
         )
 
+    def chosen(self, broker: Broker) -> EndPoint | None:
+        """The configured listener of a broker; None: none is configured, or the broker lacks it,
+        as one that is set up otherwise than the others."""
+        return None if self.listener is None else broker.endpoint(self.listener)
+
     def candidates(self, broker: Broker) -> tuple[EndPoint, ...]:
         """Endpoints on which to try to reach a broker, the most promising first.
 
-        That is the configured listener; without one, listeners that use exactly what is configured
-        come before those that use less. Empty if the broker has none that can be used.
+        That is the configured listener. Without one, or if the broker lacks it, listeners that use
+        exactly what is configured come before those that use less. Empty if the broker has none
+        that can be used.
         """
-        if self.listener is not None:
-            endpoint = broker.endpoint(self.listener)
-            return () if endpoint is None or not self.can_use(endpoint) else (endpoint,)
+        chosen = self.chosen(broker)
+        if chosen is not None:
+            return (chosen,) if self.can_use(chosen) else ()
         tls = "SSL" if self.tls is not None else "PLAINTEXT"
         natural = tls if self.sasl is None else f"SASL_{tls}"
         usable = [endpoint for endpoint in broker.endpoints if self.can_use(endpoint)]

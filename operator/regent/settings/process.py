@@ -232,7 +232,7 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         "`control.plane.listener.name` if set, else their `inter.broker.listener.name`. By default "
         "the brokers are asked. From `inter.broker.protocol.version` 2.7 on it is also the one by "
         "which brokers ask the controller: with it, only this one has to be served, by default all "
-        "of the brokers' listeners.",
+        "of the brokers' listeners. A broker that lacks it counts as without this setting.",
     )
     inter_broker_protocol: str | None = Field(
         default=None,

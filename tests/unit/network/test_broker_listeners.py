@@ -49,6 +49,26 @@ class TestListeners:
                 await responses.wait_for(3)
             assert (internal.connections, len(public.received)) == (0, 3)
 
+    async def test_a_broker_that_lacks_the_configured_listener_names_its_own(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        """One that is set up otherwise than the others is no reason not to control it."""
+        settings = ChannelSettings(listener="BROKERS")
+        async with StubBroker(1) as internal, StubBroker(1) as public:
+            for stub in (internal, public):
+                assert stub.configs is not None
+                stub.configs["inter.broker.listener.name"] = "INTERNAL"
+            broker = two_listeners(public, internal)
+            async with channels(broker, settings=settings) as (manager, responses):
+                manager.send(batch(internal))
+                await responses.wait_for(3)
+            assert (len(public.received), len(internal.received)) == (0, 3)
+        warnings = [record for record in caplog.records if record.levelno == logging.WARNING]
+        assert warnings
+        assert {record.getMessage() for record in warnings} == {
+            "broker lacks the listener inter_broker_listener; another one is used"
+        }
+
     async def test_another_endpoint_is_tried_when_one_fails(self) -> None:
         async with StubBroker(1) as dead, StubBroker(1) as alive:
             await dead.stop()

@@ -100,38 +100,41 @@ def refuse_unreachable(
         served: As in :func:`announced_controller`.
         announced_listeners: Likewise the ``listeners``.
         inter_broker_listener: The listener by which brokers reach the controller; None: it may be
-            any of theirs.
+            any of theirs. So it may for a broker that lacks it: one that is set up otherwise than
+            the others does not take their controller from them.
 
     Raises:
         UnsupportedClusterError: Names the brokers, the listeners, and what to do.
     """
     asking = [b for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
+    who = f"brokers {[b.broker_id for b in asking]} run inter.broker.protocol.version 2.7 or newer"
+    chosen = {
+        broker.broker_id: None
+        if inter_broker_listener is None
+        else broker.endpoint(inter_broker_listener)
+        for broker in asking
+    }
     missing: dict[str, None] = {}
-    lacking: list[int] = []
+    if inter_broker_listener is not None and asking and not any(chosen.values()):
+        missing[f"{inter_broker_listener} (which all of them lack)"] = None
     for broker in asking:
-        needed = broker.endpoints
-        if inter_broker_listener is not None:
-            endpoint = broker.endpoint(inter_broker_listener)
-            needed = () if endpoint is None else (endpoint,)
-            if endpoint is None:
-                lacking.append(broker.broker_id)
-                missing[f"{inter_broker_listener} (which broker {broker.broker_id} lacks)"] = None
-        for each in needed:
+        endpoint = chosen[broker.broker_id]
+        for each in broker.endpoints if endpoint is None else (endpoint,):
             if each.security_protocol not in served:
                 missing[f"{each.listener} ({each.security_protocol} is not served)"] = None
             elif announced_listeners and each.listener not in announced_listeners:
                 missing[f"{each.listener} (not in endpoint_announced_listeners)"] = None
     if not missing:
         return
-    who = f"brokers {[b.broker_id for b in asking]} run inter.broker.protocol.version 2.7 or newer"
     protocol = "set inter.broker.protocol.version=2.6 on all brokers"
     if not served:
         raise UnsupportedClusterError(
             f"{who}, where leaders change ISRs by asking the controller, and nobody can ask "
             f"Regent: set endpoint_port, or {protocol}"
         )
+    lacking = [broker_id for broker_id, endpoint in chosen.items() if endpoint is None]
     others = ""
-    if 0 < len(lacking) < len(asking):
+    if 0 < len(lacking) < len(asking) and inter_broker_listener is not None:
         others = (
             f"Give brokers {lacking} the listener {inter_broker_listener}, as the others have it: "
             "brokers that use it for the controller fail as controllers while one lacks it. "

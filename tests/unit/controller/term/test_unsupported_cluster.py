@@ -53,7 +53,7 @@ def test_a_single_newer_broker_is_named_with_the_ways_out() -> None:
             {"inter_broker_listener": "B"},
             r"B \(SSL is not served\).*endpoint_tls",
         ),
-        ({"A": "PLAINTEXT"}, {"inter_broker_listener": "C"}, r"C \(which broker 1 lacks\)"),
+        ({"A": "PLAINTEXT"}, {"inter_broker_listener": "C"}, r"C \(which all of them lack\)"),
         (
             {"A": "PLAINTEXT", "B": "PLAINTEXT"},
             {"announced_listeners": {"A"}},
@@ -77,9 +77,15 @@ def test_every_listener_by_which_it_may_be_asked_has_to_be_served_and_announced(
         refuse_unreachable(brokers, PLAINTEXT, **settings)
 
 
-def test_a_broker_that_lacks_the_listener_of_the_others_is_to_get_it() -> None:
-    """Brokers that use the listener cannot be controllers either: they fail at that broker."""
-    brokers = [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "PLAINTEXT"})]
+def test_a_broker_that_lacks_the_listener_of_the_others_may_ask_by_any_of_its_own() -> None:
+    """Brokers that use the listener cannot be controllers: they fail at that broker. So nobody
+    would lead if we did not."""
+    brokers = [broker(1, {"A": "PLAINTEXT", "C": "SSL"}), broker(2, {"B": "PLAINTEXT"})]
+    refuse_unreachable(brokers, PLAINTEXT, inter_broker_listener="A")
+
+
+def test_a_broker_that_lacks_it_and_cannot_ask_is_to_get_it() -> None:
+    brokers = [broker(1, {"A": "PLAINTEXT"}), broker(2, {"B": "SSL"})]
     with pytest.raises(
         UnsupportedClusterError, match=r"Give brokers \[2\] the listener A.*inter_broker_listener"
     ):
