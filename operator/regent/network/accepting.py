@@ -21,3 +21,16 @@ async def accept_one_by_one(
     server = await asyncio.get_running_loop().create_server(factory, sock=listening, backlog=1)
     listening.listen(BACKLOG)  # those that wait meanwhile: asyncio has one number for both
     return server
+
+
+async def stop_accepting(server: asyncio.Server) -> None:
+    """Close a server. Whoever it has accepted gets a protocol, which is to close the connection.
+
+    asyncio has no place for one that was accepted in the same turn of the loop as the server is
+    closed: it fails with an AssertionError, and leaves the socket open.
+    """
+    loop = asyncio.get_running_loop()
+    for listening in server.sockets:
+        loop.remove_reader(listening.fileno())
+    await asyncio.sleep(0)
+    server.close()

@@ -413,18 +413,15 @@ class BrokerChannel:
         meant = self._told_endpoint()
         if meant is not None and meant != connection.endpoint:
             connection = await self._open(meant)
+        endpoint = endpoint_text(connection.endpoint)
+        if self._settings.listener is not None and self._settings.chosen(self.broker) is None:
+            said = "broker lacks the listener inter_broker_listener; another one is used"
+            self._log(logging.WARNING, said, endpoint=endpoint)
         version = None if self.reported is None else self.reported.protocol_version
-        wanted = self._settings.listener
-        if wanted is not None and self._settings.chosen(self.broker) is None:
-            self._log(
-                logging.WARNING,
-                "broker lacks the listener inter_broker_listener; another one is used",
-                inter_broker_listener=wanted,
-            )
         self._log(
             logging.INFO,
             "connected to broker",
-            endpoint=endpoint_text(connection.endpoint),
+            endpoint=endpoint,
             protocol_version=None if version is None else str(version),
         )
         self._settle()
@@ -452,13 +449,10 @@ class BrokerChannel:
         Then no other is tried, even if this one fails: behind another listener the controller may
         be another principal, whose requests are answered with an authorization error.
         """
-        if (
-            self._settings.chosen(self.broker) is not None
-            or self.reported is None
-            or self.reported.listener is None
-        ):
+        listener = None if self.reported is None else self.reported.listener
+        if listener is None or self._settings.chosen(self.broker) is not None:
             return None
-        endpoint = self.broker.endpoint(self.reported.listener)
+        endpoint = self.broker.endpoint(listener)
         return endpoint if endpoint is not None and self._settings.can_use(endpoint) else None
 
     async def _open(self, endpoint: EndPoint) -> BrokerConnection:

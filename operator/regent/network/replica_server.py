@@ -11,7 +11,7 @@ from collections import Counter
 from typing import Final
 
 from regent.model.peer_address import address_group, plain_address
-from regent.network.listening import BACKLOG
+from regent.network.accepting import accept_one_by_one, stop_accepting
 from regent.network.tls import Tls
 from regent.replicas.messages import (
     LINE_BYTES,
@@ -42,9 +42,9 @@ READY_S: Final = 2.0
 class _Connection:
     """Somebody who asks."""
 
-    def __init__(self, writer: asyncio.StreamWriter, task: asyncio.Task[None]) -> None:
+    def __init__(self, writer: asyncio.StreamWriter) -> None:
         self.writer = writer
-        self.task = task
+        self.task: asyncio.Task[None] | None = None
         peer = writer.get_extra_info("peername") or ("",)
         self.address = plain_address(str(peer[0]))
         self.group = address_group(self.address)
@@ -72,18 +72,21 @@ class ReplicaServer:
 
     async def start(self) -> None:
         """Begin to answer."""
-        self._server = await asyncio.start_server(
-            self._serve, sock=self._listening, limit=LINE_BYTES, backlog=1
-        )
-        self._listening.listen(BACKLOG)  # see regent.network.accepting
+
+        def protocol() -> asyncio.Protocol:
+            reader = asyncio.StreamReader(limit=LINE_BYTES)
+            return asyncio.StreamReaderProtocol(reader, self._accepted)
+
+        self._server = await accept_one_by_one(protocol, self._listening)
 
     async def close(self) -> None:
         """Close the listener and all connections."""
         if self._server is not None:
-            self._server.close()
-        tasks = [connection.task for connection in self._connections]
-        for task in tasks:
-            task.cancel()
+            server, self._server = self._server, None
+            await stop_accepting(server)
+        tasks = [each.task for each in self._connections if each.task is not None]
+        for connection in tuple(self._connections):
+            self._end(connection)
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def ready(self) -> frozenset[str]:
@@ -107,14 +110,21 @@ class ReplicaServer:
             if connection.instance is not None:
                 connection.writer.write(encode(Answer(self._instance, leaves=True)))
 
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.current_task()
-        assert task is not None
-        connection = _Connection(writer, task)
+    def _accepted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Called by asyncio, at once: a task that is cancelled before it begins ends nothing."""
+        connection = _Connection(writer)
+        if self._server is None:
+            self._end(connection)
+            return
         self._admit(connection)
+        connection.task = asyncio.create_task(self._serve(connection, reader))
+
+    async def _serve(self, connection: _Connection, reader: asyncio.StreamReader) -> None:
         try:
             if self._tls is not None:
-                await writer.start_tls(self._tls.context(), ssl_handshake_timeout=HANDSHAKE_MAX_S)
+                await connection.writer.start_tls(
+                    self._tls.context(), ssl_handshake_timeout=HANDSHAKE_MAX_S
+                )
             await self._answer(connection, reader)
         except (OSError, ssl.SSLError, TimeoutError, asyncio.LimitOverrunError) as error:
             logger.debug("Replica's connection ended", extra={"reason": repr(error)})
@@ -127,9 +137,7 @@ class ReplicaServer:
 
     def _admit(self, connection: _Connection) -> None:
         if len(self._connections) >= CONNECTIONS_MAX:
-            victim = self._victim()
-            self._end(victim)
-            victim.task.cancel()
+            self._end(self._victim())
         self._connections.append(connection)
 
     def _victim(self) -> _Connection:
@@ -141,6 +149,8 @@ class ReplicaServer:
         if connection in self._connections:
             self._connections.remove(connection)
         connection.writer.transport.abort()
+        if connection.task is not None and connection.task is not asyncio.current_task():
+            connection.task.cancel()
 
     def _report_stranger(self, connection: _Connection, reason: str) -> None:
         now = time.monotonic()
