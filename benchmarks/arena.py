@@ -156,18 +156,24 @@ class Arena:
         """Wait until enough has arrived at the brokers, and nothing more comes.
 
         Args:
-            quiet_s: So long nothing has come; None: something may come still.
+            quiet_s: So long nothing comes from now on; None: something may come still. What went
+                before does not count: what is waited for may be on its way.
 
         Raises:
             BenchmarkError: that does not come to pass.
         """
-        deadline = time.monotonic() + self.options.timeout_s
+        began = time.monotonic()
+        deadline = began + self.options.timeout_s
         while True:
             status = self.stubs.status()
             if status.refused:
                 raise BenchmarkError(f"a broker was sent {status.refused[0]}")
             if arrived(status) and (
-                quiet_s is None or self.stubs.is_quiet(status, quiet_s=quiet_s)
+                quiet_s is None
+                or (
+                    time.monotonic() - began >= quiet_s
+                    and self.stubs.is_quiet(status, quiet_s=quiet_s)
+                )
             ):
                 return
             if not contender.process.is_running:
