@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from regent.model.errors import ConfigurationError
-from regent.network.accepting import accept_one_by_one
+from regent.network.accepting import accept_one_by_one, stop_accepting
 from regent.network.connection_registry import ConnectionRegistry
 from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
@@ -193,9 +193,9 @@ class KafkaServer:
 
     async def stop(self) -> None:
         """Stop listening, let requests in progress be answered for a moment, close everything."""
-        for server in self._servers:
-            server.close()
         self._is_stopping = True
+        for server in self._servers:
+            await stop_accepting(server)
         for connection in self.registry:
             if not connection.is_busy:
                 connection.end(CloseReason.STOPPED)

@@ -107,7 +107,6 @@ def refuse_unreachable(
         UnsupportedClusterError: Names the brokers, the listeners, and what to do.
     """
     asking = [b for b in brokers if b.registration_version >= REGISTRATION_SINCE_2_7]
-    who = f"brokers {[b.broker_id for b in asking]} run inter.broker.protocol.version 2.7 or newer"
     chosen = {
         broker.broker_id: None
         if inter_broker_listener is None
@@ -126,6 +125,7 @@ def refuse_unreachable(
                 missing[f"{each.listener} (not in endpoint_announced_listeners)"] = None
     if not missing:
         return
+    who = f"brokers {[b.broker_id for b in asking]} run inter.broker.protocol.version 2.7 or newer"
     protocol = "set inter.broker.protocol.version=2.6 on all brokers"
     if not served:
         raise UnsupportedClusterError(
@@ -134,7 +134,7 @@ def refuse_unreachable(
         )
     lacking = [broker_id for broker_id, endpoint in chosen.items() if endpoint is None]
     others = ""
-    if 0 < len(lacking) < len(asking) and inter_broker_listener is not None:
+    if 0 < len(lacking) < len(asking):
         others = (
             f"Give brokers {lacking} the listener {inter_broker_listener}, as the others have it: "
             "brokers that use it for the controller fail as controllers while one lacks it. "
