@@ -33,7 +33,6 @@ from regent.model.errors import ConfigurationError
 from regent.model.topic_name_rules import TopicNameRules
 from regent.network.admin_requests import AdminRequests
 from regent.network.broker_questions import BrokerQuestions
-from regent.network.listening import listening_socket
 from regent.network.log_dirs import ask_log_dirs
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
@@ -51,6 +50,7 @@ from regent.services.controller_service import ControllerService
 from regent.services.main_loop import MainLoop
 from regent.services.replica_settings import own_pause_s, replica_settings
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 
 if TYPE_CHECKING:
     from regent.kube.settings import KubeSettings

@@ -1,1 +1,1 @@
-"""Connections to brokers. Sockets live here and nowhere else."""
+"""Connections to brokers, clients and other replicas over Kafka's protocol and heartbeats."""

@@ -19,9 +19,7 @@ from typing import Any, Final
 import msgspec
 
 from regent.model.errors import ConfigurationError
-from regent.network.accepting import accept_one_by_one, stop_accepting
 from regent.network.connection_registry import ConnectionRegistry
-from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
 from regent.network.refusal_log import RefusalLog
 from regent.network.server_connection import ServerConnection
@@ -40,6 +38,8 @@ from regent.protocol.sasl import MECHANISMS
 from regent.protocol.served_apis import CONNECTION_APIS, Api, table_of
 from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Admit, Credentials, Dispatcher, admit_everybody
+from regent.sockets.accepting import accept_one_by_one, stop_accepting
+from regent.sockets.listening import listening_socket
 
 logger = logging.getLogger(__name__)
 

@@ -11,7 +11,6 @@ from collections import Counter
 from typing import Final
 
 from regent.model.peer_address import address_group, plain_address
-from regent.network.accepting import accept_one_by_one, stop_accepting
 from regent.network.tls import Tls
 from regent.replicas.messages import (
     LINE_BYTES,
@@ -20,6 +19,7 @@ from regent.replicas.messages import (
     decode_ask,
     encode,
 )
+from regent.sockets.accepting import accept_one_by_one, stop_accepting
 
 logger = logging.getLogger(__name__)
 

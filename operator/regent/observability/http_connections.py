@@ -65,6 +65,7 @@ class ConnectionLimiter:
         self._limits = limits
         self._tls = tls
         self._open: dict[_Connection, None] = {}
+        self._is_closed = False
 
     def __call__(self) -> asyncio.Protocol:
         return _Connection(self._factory(), self, self._tls)
@@ -78,13 +79,17 @@ class ConnectionLimiter:
         if isinstance(connection, _Connection):
             connection.has_request = True
 
-    def abort_all(self) -> None:
-        """Close every connection at once, whatever is still to be sent."""
+    def close(self) -> None:
+        """Close every connection at once, whatever is still to be sent, and those to come."""
+        self._is_closed = True
         for connection in list(self._open):
             connection.abort()
 
     def opened(self, connection: _Connection) -> None:
         """Take a connection in; make room for it if there is none."""
+        if self._is_closed:
+            connection.abort()
+            return
         if len(self._open) >= self._limits.connections:
             victim = self._victim()
             self.closed(victim)
@@ -152,6 +157,8 @@ class _Connection(asyncio.Protocol):
         )
 
     async def _start_tls(self, transport: asyncio.Transport, tls: ssl.SSLContext) -> None:
+        if transport.is_closing():  # already: asyncio would wait for its end until a time-out
+            return
         loop = asyncio.get_running_loop()
         try:
             # No time-out of its own: there is one for all that comes before a request.

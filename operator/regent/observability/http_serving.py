@@ -6,7 +6,6 @@ import contextlib
 import logging
 import socket
 import ssl
-from asyncio import get_running_loop
 from collections.abc import AsyncIterator
 from typing import Final
 
@@ -14,6 +13,7 @@ from aiohttp import web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
+from regent.sockets.accepting import accept_one_by_one, stop_accepting
 
 logger = logging.getLogger(__name__)
 
@@ -51,12 +51,12 @@ async def serving(
     await runner.setup()
     assert runner.server is not None
     connections = ConnectionLimiter(runner.server, limits, tls=tls)
-    server = await get_running_loop().create_server(connections, sock=listening)
+    server = await accept_one_by_one(connections, listening)
     try:
         yield connections
     finally:
-        server.close()
-        connections.abort_all()
+        await stop_accepting(server)
+        connections.close()
         await runner.cleanup()
 
 

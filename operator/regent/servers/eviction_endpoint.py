@@ -26,12 +26,12 @@ from regent.kube.shared_clock import shared_clock
 from regent.kube.supervisor import supervise
 from regent.kube.waiting import unless_set
 from regent.model.errors import ConfigurationError
-from regent.network.listening import listening_socket
 from regent.network.server_tls import renewing_context, server_tls
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
 from regent.observability.http_serving import serving
 from regent.servers.eviction_settings import eviction_tls_files
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 
 logger = logging.getLogger(__name__)
 

@@ -21,7 +21,6 @@ from regent.endpoint.zookeeper_reads import FewReadsAtOnce
 from regent.model.acls import AclRules
 from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
-from regent.network.listening import listening_socket
 from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.network.refusal_log import RefusalLog
 from regent.observability.server_metrics import ServerCollector
@@ -36,6 +35,7 @@ from regent.servers.endpoint_settings import (
 )
 from regent.servers.server_credentials import ServerCredentials
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 
 logger = logging.getLogger(__name__)
 

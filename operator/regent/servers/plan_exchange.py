@@ -25,12 +25,12 @@ from aiohttp import web
 from regent.kube.plan_exchange_port import PlannerAnswer
 from regent.kube.plan_runner import PlanTask
 from regent.model.errors import ConfigurationError
-from regent.network.listening import listening_socket
 from regent.network.server_tls import renewing_context
 from regent.network.tls import ReloadingTls
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
 from regent.observability.http_serving import serving
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 
 if TYPE_CHECKING:
     from aiohttp.typedefs import Handler

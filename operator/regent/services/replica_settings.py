@@ -10,12 +10,12 @@ from typing import Final
 from regent.model.cluster import Address
 from regent.model.errors import ConfigurationError
 from regent.network.heartbeats import Heartbeats
-from regent.network.listening import listening_socket
 from regent.network.own_address import own_address
 from regent.network.replica_tls import ReplicaTls, tls_between_replicas
 from regent.replicas.suspicion import SuspicionSettings
 from regent.services.controller_loop import ReplicaSettings
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 from regent.zookeeper.settings import parse_connect_string
 
 _ASKED_AT_LEAST: Final = 5

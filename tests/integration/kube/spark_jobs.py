@@ -19,12 +19,12 @@ from typing import Any
 from regent.kube.client import KubeClient
 from regent.kube.plan_runner import PlanTask
 from regent.kube.spark_runner import SparkRunner
-from regent.network.listening import listening_socket
 from regent.planning.goals import PlannerGoals
 from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
 from regent.planning.spark_jobs import PlanOwner, SparkPolicy, SparkTask, task_digest
 from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import PlanExchange
+from regent.sockets.listening import listening_socket
 from regent_rebalance.candidates import make_answer
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until_async

@@ -17,7 +17,6 @@ from regent.kube.planner_process import PlannerProcess
 from regent.kube.rebalance_planning import PlanningTools, SparkTools
 from regent.kube.spark_runner import SparkRunner
 from regent.kube.waiting import cancel
-from regent.network.listening import listening_socket
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import (
     InfeasibleGoals,
@@ -29,6 +28,7 @@ from regent.planning.results import (
 from regent.planning.spark_jobs import Credentials, PlanOwner, SparkTask, spark_application
 from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import PlanExchange
+from regent.sockets.listening import listening_socket
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until, wait_until_async
 from sandbox.process import ManagedProcess

@@ -14,11 +14,11 @@ import pytest
 
 from regent.kube.plan_runner import PlanTask
 from regent.kube.planner_process import PlannerProcess
-from regent.network.listening import listening_socket
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
 from regent.planning.results import HistoryUnusable, PlannedChanges, PlanResult, read_answer
 from regent.servers.plan_exchange import PlanExchange
+from regent.sockets.listening import listening_socket
 from regent_rebalance.errors import HistoryError
 from regent_rebalance.files import save_snapshot
 from regent_rebalance.history_job import loads_document, loads_for_plan

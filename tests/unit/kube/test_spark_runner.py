@@ -20,7 +20,6 @@ from regent.kube.client import KubeClient
 from regent.kube.plan_runner import PlanTask
 from regent.kube.spark_runner import SparkRunner
 from regent.kube.waiting import cancel
-from regent.network.listening import listening_socket
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import PlannerFailed, PlannerMissing, read_answer
 from regent.planning.spark_jobs import (
@@ -33,6 +32,7 @@ from regent.planning.spark_jobs import (
 )
 from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import STATUS_HEADER, PlanExchange
+from regent.sockets.listening import listening_socket
 from sandbox import wait_until_async
 
 JOBS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/shop/sparkapplications"

@@ -4,34 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import resource
 import socket
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
+from tests.unit.few_files import few_files_left
 from tests.unit.network.kafka_servers import Controller, at, limited, serving, until
 
 CLIENTS = 80
-
-
-@contextlib.contextmanager
-def few_files_left(number: int) -> Iterator[None]:
-    """So many more files can be opened."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(each.name) for each in Path("/proc/self/fd").iterdir())
-    taken = [os.dup(0)]
-    while taken[-1] <= highest:  # numbers below it that are free
-        taken.append(os.dup(0))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1 + number, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-        for each in taken:
-            os.close(each)
 
 
 async def test_many_at_once_are_refused_one_after_the_other(

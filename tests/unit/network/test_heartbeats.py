@@ -14,11 +14,11 @@ from regent.model.cluster import Address
 from regent.model.replica import ReplicaPresence
 from regent.network import heartbeats
 from regent.network.heartbeats import Heartbeats
-from regent.network.listening import listening_socket
 from regent.network.replica_server import CONNECTIONS_MAX
 from regent.network.replica_tls import ReplicaTls, tls_between_replicas
 from regent.replicas.messages import Answer, encode
 from regent.replicas.suspicion import SuspicionSettings
+from regent.sockets.listening import listening_socket
 from sandbox import wait_until
 from sandbox.pki import Authority
 

@@ -12,7 +12,6 @@ import msgspec
 import pytest
 
 from regent.network.kafka_server import KafkaServer
-from regent.network.listening import listening_socket
 from regent.network.pass_through import PassThrough
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
@@ -25,6 +24,7 @@ from regent.protocol.served_apis import (
 )
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, PassOn, Peer, UpstreamBroker
+from regent.sockets.listening import listening_socket
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, nowhere, raw_brokers

@@ -10,9 +10,9 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 
 from regent.network import replica_server
-from regent.network.listening import BACKLOG, listening_socket
 from regent.network.replica_server import CONNECTIONS_MAX, ReplicaServer
 from regent.replicas.messages import Ask, decode_answer, encode
+from regent.sockets.listening import BACKLOG, listening_socket
 from sandbox import wait_until_async
 
 LOCALHOST = "127.0.0.1"

@@ -25,9 +25,9 @@ from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
-from regent.network.listening import listening_socket
 from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.observability.http_connections import HttpLimits
+from regent.sockets.listening import listening_socket
 from sandbox import wait_until
 
 PATIENT = HttpLimits(request_s=3600, total_s=3600)

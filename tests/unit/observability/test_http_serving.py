@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import socket
 import ssl
 import struct
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple
 
@@ -15,10 +17,11 @@ import pytest
 import trustme
 from aiohttp import web
 
-from regent.network.listening import listening_socket
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
 from regent.observability.http_serving import serving
+from regent.sockets.listening import listening_socket
 from sandbox import wait_until_async
+from tests.unit.few_files import few_files_left
 
 PATIENT = HttpLimits(request_s=300, total_s=300)
 
@@ -101,3 +104,39 @@ async def test_one_that_is_answered_counts_no_more() -> None:
         async with session.get(f"https://localhost:{port}/", ssl=client) as answer:
             assert await answer.text() == "here"
         await until_there_are(connections, 0)
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_whoever_is_accepted_while_it_is_closed_is_closed_too(turns: int) -> None:
+    """The warning of a socket that is left open fails the test."""
+    async with AsyncExitStack() as stack:
+        port, _, _ = await stack.enter_async_context(served())
+        with socket.create_connection(("127.0.0.1", port)):
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            await stack.aclose()
+            await asyncio.sleep(0)
+    gc.collect()
+
+
+async def test_many_at_once_do_not_take_the_files_that_others_need(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = HttpLimits(connections=2, request_s=300, total_s=300)
+    async with served(limits) as (port, _, _):
+        with ExitStack() as stack:
+            clients = [stack.enter_context(socket.socket()) for _ in range(80)]
+            for client in clients:
+                client.setblocking(False)
+            with few_files_left(8):
+                for client in clients:
+                    with suppress(BlockingIOError):
+                        client.connect(("127.0.0.1", port))
+                await asyncio.gather(*map(closed, clients[: -limits.connections]))
+    assert [entry for entry in caplog.records if entry.name == "asyncio"] == []
+
+
+async def closed(client: socket.socket) -> None:
+    """Wait until the server has closed a client's connection."""
+    with suppress(ConnectionResetError):
+        assert await asyncio.get_running_loop().sock_recv(client, 1) == b""

@@ -13,11 +13,11 @@ from regent.controller import events as e
 from regent.controller.effects import StillAbsent
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.network.heartbeats import Heartbeats
-from regent.network.listening import listening_socket
 from regent.replicas.suspicion import SuspicionSettings
 from regent.runtime import replica_keeper
 from regent.runtime.replica_keeper import ReplicaKeeper
 from regent.simulation.zookeeper import Event, InMemoryZooKeeper
+from regent.sockets.listening import listening_socket
 from regent.zk_data.operations import Create, SessionState, WatchedEvent
 from sandbox import wait_until_async
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort

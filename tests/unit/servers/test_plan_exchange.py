@@ -17,12 +17,12 @@ import trustme
 from regent.kube.plan_exchange_port import PlannerAnswer
 from regent.kube.plan_runner import PlanTask
 from regent.model.errors import ConfigurationError
-from regent.network.listening import listening_socket
 from regent.network.server_tls import TlsFiles, server_tls
 from regent.observability.http_connections import HttpLimits
 from regent.planning.goals import PlannerGoals
 from regent.servers.plan_exchange import ANSWERED_KNOWN, PlanExchange, open_exchange
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 from regent_rebalance.errors import ExchangeError
 from regent_rebalance.exchange_client import Exchange
 

@@ -12,9 +12,9 @@ from contextlib import ExitStack
 import pytest
 
 from regent.network.heartbeats import Heartbeats
-from regent.network.listening import listening_socket
 from regent.replicas.suspicion import SuspicionSettings
 from regent.services.controller_loop import ReplicaSettings
+from regent.sockets.listening import listening_socket
 from regent.zk_data.operations import Create
 from sandbox import wait_until
 from tests.support.live_controller import LiveController

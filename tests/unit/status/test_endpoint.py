@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
-from regent.network.listening import listening_socket
 from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.settings import Settings
+from regent.sockets.listening import listening_socket
 from regent.status.endpoint import EndpointAnswer, ask_regent, ask_why, default_url, of_this_cluster
 
 URL = "http://regent"

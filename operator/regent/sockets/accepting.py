@@ -11,7 +11,7 @@ import asyncio
 import socket
 from collections.abc import Callable
 
-from regent.network.listening import BACKLOG
+from regent.sockets.listening import BACKLOG
 
 
 async def accept_one_by_one(

@@ -9,8 +9,8 @@ from typing import cast
 
 import pytest
 
-from regent.network.accepting import accept_one_by_one, stop_accepting
-from regent.network.listening import listening_socket
+from regent.sockets.accepting import accept_one_by_one, stop_accepting
+from regent.sockets.listening import listening_socket
 
 
 class Closing(asyncio.Protocol):

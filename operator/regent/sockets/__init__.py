@@ -1,0 +1,1 @@
+"""Sockets on which this process is reached: opened, and connections accepted and refused."""
