@@ -1,14 +1,16 @@
-"""The way out: Regent hands a cluster back, and Kafka migrates it to KRaft."""
+"""The way out: Kafka migrates a cluster to KRaft, that Regent has handed back or still leads."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sandbox.kraft_controller import KRaftController
-from tests.integration.controller.cluster import cluster_of, controller_id_of, regent
+from sandbox.regent_process import RegentProcess
+from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
 from tests.integration.controller.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -34,42 +36,73 @@ def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
                 producer.wait_for_progress()
             cluster.wait_for_a_broker_as_controller()
             assert own_id not in znodes.broker_ids()
-
-            controller = until_the_end.enter_context(
-                KRaftController(
-                    zookeeper=cluster.kafka.zookeeper,
-                    cluster_id=str(znodes.json("/cluster/id")["id"]),
-                )
-            )
-            for broker in cluster.kafka.brokers:
-                broker.config |= controller.broker_config()
-                mapped = broker.config["listener.security.protocol.map"]
-                broker.config["listener.security.protocol.map"] = f"{mapped},CONTROLLER:PLAINTEXT"
-                broker.restart()
-                cluster.wait_in_sync()
-            cluster.wait(
-                znodes.controller,
-                "the KRaft controller to hold /controller",
-                until=lambda found: found == controller.node_id,
-                logs=[controller.log_path],
-            )
-            cluster.wait(
-                lambda: _MIGRATED in controller.process.log_of_this_run(),
-                "the metadata to be migrated",
-                logs=[controller.log_path],
-            )
+            until_the_end.enter_context(migrated(cluster))
             producer.wait_for_progress()
 
             before = znodes.get("/controller")
             with regent(cluster, may_lead=False) as process:
-                status = cluster.wait(
-                    process.status,
-                    "Regent to leave the cluster alone",
-                    until=lambda found: bool(found and found["refusal"]),
-                )
-            assert "KRaft" in status["refusal"]
-            assert not status["isActive"]
+                assert "KRaft" in refusal_of(process, cluster)
             assert znodes.get("/controller") == before
             producer.wait_for_progress()
         assert producer.failed() == []
         assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, "kept"))
+
+
+def test_a_migration_that_begins_under_regent_takes_the_cluster_from_it(tmp_path: Path) -> None:
+    """Nobody should do that. Brokers that restart afterwards are the KRaft controller's."""
+    with (
+        cluster_of(VERSION, inter_broker_protocol=None) as cluster,
+        contextlib.ExitStack() as until_the_end,
+    ):
+        znodes = cluster.znodes
+        cluster.wait_for_a_broker_as_controller()
+        cluster.tools.create_topic("kept", partitions=3, replication_factor=3)
+        with workload(cluster.tools, "kept", tmp_path) as producer:
+            with regent(cluster) as process:
+                process.wait_until_active()
+                producer.wait_for_progress()
+                until_the_end.enter_context(migrated(cluster))
+                assert "KRaft" in refusal_of(process, cluster)
+                before = znodes.get("/controller")
+                for broker in cluster.kafka.brokers:
+                    broker.restart()
+                    producer.wait_for_progress()
+                assert znodes.get("/controller") == before
+            producer.wait_for_progress()
+        assert producer.failed() == []
+        assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, "kept"))
+
+
+@contextlib.contextmanager
+def migrated(cluster: Cluster) -> Iterator[None]:
+    """A KRaft controller that has taken a cluster over and has its metadata."""
+    cluster_id = str(cluster.znodes.json("/cluster/id")["id"])
+    with KRaftController(zookeeper=cluster.kafka.zookeeper, cluster_id=cluster_id) as controller:
+        for broker in cluster.kafka.brokers:
+            broker.config |= controller.broker_config()
+            mapped = broker.config["listener.security.protocol.map"]
+            broker.config["listener.security.protocol.map"] = f"{mapped},CONTROLLER:PLAINTEXT"
+            broker.restart()
+            cluster.wait_in_sync()
+        cluster.wait(
+            cluster.znodes.controller,
+            "the KRaft controller to hold /controller",
+            until=lambda found: found == controller.node_id,
+            logs=[controller.log_path],
+        )
+        cluster.wait(
+            lambda: _MIGRATED in controller.process.log_of_this_run(),
+            "the metadata to be migrated",
+            logs=[controller.log_path],
+        )
+        yield
+
+
+def refusal_of(process: RegentProcess, cluster: Cluster) -> str:
+    """Why Regent leaves the cluster alone, once it does."""
+    status = cluster.wait(
+        process.status,
+        "Regent to leave the cluster alone",
+        until=lambda found: bool(found and found["refusal"] and not found["isActive"]),
+    )
+    return str(status["refusal"])
