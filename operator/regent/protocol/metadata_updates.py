@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid
 import weakref
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from regent.model.partition import TopicPartition
@@ -13,10 +13,18 @@ from regent.protocol.control_requests import BrokerList, ControlRequests, Partit
 from regent.protocol.partition_state import PartitionState
 
 MAX_PARTITIONS: Final = 50_000
-"""Partitions in one UpdateMetadata or StopReplica, and in a later LeaderAndIsr.
+"""Partitions in one StopReplica, a later LeaderAndIsr, and an UpdateMetadata that removes some.
 
 A broker works through a request in one piece. The slowest work is the deletion of replicas: at half
 a millisecond for each, that many stay within request.timeout.ms (30 s).
+"""
+
+UPDATES_ARE_LARGER: Final = 5
+"""So many times as many partitions go into one UpdateMetadata that removes none.
+
+A broker that has started denies to its clients what the first one does not name. 250,000
+partitions are more than ZooKeeper carries, and stay below socket.request.max.bytes (100 MiB) also
+in the oldest versions, which repeat the topic's name for each.
 """
 
 Updates = tuple[PartitionUpdates, ...]
@@ -34,7 +42,7 @@ class SharedMetadata:
     """Makes the values of UpdateMetadata, each once for all channels. Not for concurrent use.
 
     Args:
-        max_partitions: Partitions of one request.
+        max_partitions: Partitions of one request; see :data:`MAX_PARTITIONS`.
     """
 
     def __init__(self, *, max_partitions: int = MAX_PARTITIONS) -> None:
@@ -137,16 +145,34 @@ def merge_updates(updates: Sequence[PartitionUpdates], *, max_partitions: int) -
 
 
 def _split(updates: PartitionUpdates, size: int) -> Updates:
-    """Updates of at most that many partitions each; none if there are no partitions."""
+    """Updates of at most that many partitions each; none if there are no partitions.
+
+    One that removes none may have more. What is removed comes last, where that makes a difference.
+    """
     count = len(updates.partitions)
-    if count <= size:
+    limit = size if updates.deleted else size * UPDATES_ARE_LARGER
+    if count <= limit:
         return (updates,) if count else ()
-    return tuple(
-        PartitionUpdates(
-            part,
-            deleted=updates.deleted,
-            offline_replicas=updates.offline_replicas,
-            topic_ids=updates.topic_ids,
-        )
-        for part in PartitionColumns.of(updates.partitions).in_parts(size)
+    if updates.deleted:
+        removed = {tp: s for tp, s in updates.partitions.items() if tp in updates.deleted}
+        if len(removed) < count:
+            kept = {tp: s for tp, s in updates.partitions.items() if tp not in removed}
+            return (
+                *_split(_part_of(updates, kept, ()), size),
+                *_split(_part_of(updates, removed, updates.deleted), size),
+            )
+    parts = PartitionColumns.of(updates.partitions).in_parts(limit)
+    return tuple(_part_of(updates, part, updates.deleted) for part in parts)
+
+
+def _part_of(
+    whole: PartitionUpdates,
+    partitions: Mapping[TopicPartition, PartitionState],
+    deleted: Collection[TopicPartition],
+) -> PartitionUpdates:
+    return PartitionUpdates(
+        partitions,
+        deleted=deleted,
+        offline_replicas=whole.offline_replicas,
+        topic_ids=whole.topic_ids,
     )

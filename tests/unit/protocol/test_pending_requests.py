@@ -24,7 +24,7 @@ from regent.protocol.control_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from regent.protocol.metadata_updates import SharedMetadata
+from regent.protocol.metadata_updates import UPDATES_ARE_LARGER, SharedMetadata
 from regent.protocol.partition_state import PartitionState
 from regent.protocol.pending_requests import MAX_OVERTAKEN, PendingRequests, receivers_of
 from tests.simulation.channel_history import (
@@ -258,17 +258,29 @@ def test_large_requests_are_split_but_for_the_first_leader_and_isr() -> None:
     many = [TopicPartition("t", n) for n in range(5)]
     for expected in ("L t0 t1 t2 t3 t4", "L t0 t1, L t2 t3, L t4"):
         channel.add(batch(*many))
-        assert kinds(channel.take_all()) == f"{expected}, U t0 t1, U t2 t3, U t4"
+        assert kinds(channel.take_all()) == f"{expected}, U t0 t1 t2 t3 t4"
+    channel.add(batch(*many, deleted=True, leadership=False))
+    assert kinds(channel.take_all()) == "U t0 t1, U t2 t3, U t4"
     channel.add(stop(*many, how=DELETE))
     channel.add(stop(A0, how=KEEP))
     assert kinds(channel.take_all()) == "S t0 t1!, S t2 t3!, S t4!, S a0"
+
+
+def test_an_update_that_removes_no_partition_may_be_several_times_as_large() -> None:
+    """A broker that has started denies to clients what its first one does not name."""
+    channel = Channel(max_partitions=2)
+    many = [TopicPartition("t", n) for n in range(2 * UPDATES_ARE_LARGER + 1)]
+    channel.add(batch(*many, leadership=False))
+    channel.add(batch(A0, A1, B0, deleted=True, leadership=False))
+    whole = " ".join(f"t{tp.partition}" for tp in many[:-1])
+    assert kinds(channel.take_all()) == f"U {whole}, U t{many[-1].partition}, U a0 a1, U b0"
 
 
 def test_leadership_passes_the_parts_of_an_update_that_wait() -> None:
     channel = Channel(max_partitions=2)
     channel.add(batch(B0))
     assert kinds(channel.take_all()) == "L b0, U b0"
-    channel.add(batch(*(TopicPartition("t", n) for n in range(6)), leadership=False))
+    channel.add(batch(*(TopicPartition("t", n) for n in range(6)), deleted=True, leadership=False))
     assert kinds([channel.pending.take()]) == "U t0 t1"
     channel.add(batch(A0))
     assert kinds(channel.take_all()) == "L a0, U t2 t3, U t4 t5, U a0"
@@ -276,11 +288,11 @@ def test_leadership_passes_the_parts_of_an_update_that_wait() -> None:
 
 def test_a_broker_that_has_started_is_told_of_all_topics_before_its_first_leadership() -> None:
     """As soon as it names brokers, clients believe it that there is no other topic."""
-    channel = Channel(max_partitions=2)
-    channel.add(batch(*(TopicPartition("t", n) for n in range(5)), leadership=False))
+    channel = Channel(max_partitions=1)
+    channel.add(batch(*(TopicPartition("t", n) for n in range(7)), leadership=False))
     channel.add(batch(A0))
     channel.add(batch(A1))
-    assert kinds(channel.take_all()) == "U t0 t1, U t2 t3, U t4, L a0 a1, U a0 a1"
+    assert kinds(channel.take_all()) == "U t0 t1 t2 t3 t4, U t5 t6, L a0 a1, U a0, U a1"
 
 
 def test_the_first_leadership_does_not_wait_for_metadata_of_the_same_batch() -> None:
