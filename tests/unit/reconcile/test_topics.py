@@ -222,17 +222,20 @@ class TestExisting:
         assert plan == Plan(commands=(DescribeTopicConfigs(("orders",)),))
 
     @pytest.mark.parametrize(
-        ("outcome", "reason"),
+        ("outcome", "reason", "named"),
         [
-            (Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no answer"), "ZooKeeperUnavailable"),
-            (Accepted({}), "InternalError"),
+            (Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no answer"), "ZooKeeperUnavailable", "answer"),
+            (Accepted({}), "InternalError", "/config/topics/orders"),
         ],
     )
-    def test_a_configuration_that_cannot_be_read(self, outcome: Any, reason: str) -> None:
+    def test_a_configuration_that_cannot_be_read(
+        self, outcome: Any, reason: str, named: str
+    ) -> None:
         failed = attempt(DescribeTopicConfigs(("orders",)), outcome, retry_in_s=3)
         plan = plan_topic(request(owned(), view(topic()), attempts=[failed]))
         assert state(plan)["Reconciling"] == f"True/{reason}"
         assert state(plan)["Synced"] == "Unknown/Unknown"
+        assert named in said(plan, ConditionType.RECONCILING).message
         assert plan.requeue_after_s == 3
 
     def test_as_declared(self) -> None:

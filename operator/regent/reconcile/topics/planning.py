@@ -57,6 +57,7 @@ from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.conditions import ConditionReason
 from regent.resources.kafka_topic import AdoptionPolicy, ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
+from regent.zk_data import paths
 
 
 def plan_topic(request: TopicRequest) -> TopicPlan:
@@ -289,7 +290,11 @@ def _plan_reading(request: TopicRequest) -> TopicPlan:
     else:
         # Accepted without an answer for this topic: it has just vanished, or its znode is garbage.
         reason = ConditionReason.INTERNAL_ERROR
-        message = f"the configuration of topic {request.topic_name} cannot be read; trying again"
+        name = request.topic_name
+        message = (
+            f"the configuration of topic {name} cannot be read: {paths.topic_config(name)} is "
+            "malformed, or Regent may not read it; its log says which; trying again"
+        )
     assessment = Assessment(Progress.PROGRESSING, reason, message)
     return Plan(status=blind_status(request, assessment), requeue_after_s=sent.wait_s)
 
