@@ -24,7 +24,7 @@ from regent.kube.planning_turns import Lane, Turn, next_turn
 from regent.model.cluster import Broker
 from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.histories import PlannerHistory
-from regent.planning.orders import PlanningOrder, PlanningOutcome
+from regent.planning.orders import PlanningOrder, PlanningOutcome, live_brokers
 from regent.planning.results import HistoryUnusable, PlannerFailed, PlannerMissing, PlanResult
 from regent.planning.snapshot import Snapshot
 from regent.planning.snapshotting import Answers, snapshot_of
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 _CALLS: Final = 4
 """For so many objects the API server is asked about jobs at the same time, to find and to delete
 them."""
+
+_LOOK_AGAIN_S: Final = 1.0
+"""How soon a cluster is looked at again that is not the one that a plan was ordered for."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,6 +114,7 @@ class RebalancePlanning:
         view: Returns the newest view of the cluster.
         rules: Which namespaces may move which topics.
         on_news: Called with the key of an object whose plan was made, or could not be.
+        look_again_s: How soon a cluster is looked at again that is not the one of an order.
     """
 
     def __init__(
@@ -122,6 +126,7 @@ class RebalancePlanning:
         view: Callable[[], ClusterView],
         rules: TopicNameRules,
         on_news: Callable[[frozenset[ObjectKey]], None],
+        look_again_s: float = _LOOK_AGAIN_S,
     ) -> None:
         self._tools = tools
         self._jobs = jobs
@@ -134,6 +139,7 @@ class RebalancePlanning:
         self._view = view
         self._rules = rules
         self._on_news = on_news
+        self._look_again_s = look_again_s
         self._wanted: dict[ObjectKey, _Wanted] = {}
         self._given_up: dict[ObjectKey, list[PlanOwner]] = {}
         self._under_way: dict[ObjectKey, Turn] = {}
@@ -286,7 +292,7 @@ class RebalancePlanning:
         history = _history(self._tools.history, order, self._view().cluster_id)
         if isinstance(history, HistoryUnusable):
             return history, ()
-        snapshot = await self._snapshot(self._tools)
+        snapshot = await self._snapshot(self._tools, order)
         topics = dict.fromkeys(partition.topic for partition in snapshot.partitions)
         forbidden = [name for name in topics if not self._rules.allow(key.namespace, name)]
         goals = replace(order.goals, pinned=tuple(sorted({*order.goals.pinned, *forbidden})))
@@ -305,11 +311,20 @@ class RebalancePlanning:
         result = await runner.run(PlanTask(content, goals, job, history))
         return await asyncio.to_thread(verified, result, goals), snapshot.remarks
 
-    async def _snapshot(self, tools: PlanningTools) -> Snapshot:
-        """The cluster as it is. One is taken at a time: it takes what all brokers answer."""
-        async with self._one_snapshot:
-            answers = await tools.ask_log_dirs(tuple(self._view().brokers.values()))
-            return await asyncio.to_thread(snapshot_of, self._view(), answers)
+    async def _snapshot(self, tools: PlanningTools, order: PlanningOrder) -> Snapshot:
+        """The cluster as it is, once it has the brokers of the order. One is taken at a time: it
+        takes what all brokers answer.
+
+        An order may have waited, and the object may not have been looked at since: a broker that
+        is being restarted at this moment would be taken for one that does not come back.
+        """
+        while True:
+            async with self._one_snapshot:
+                answers = await tools.ask_log_dirs(tuple(self._view().brokers.values()))
+                view = self._view()
+                if view.may_act and view.is_complete and live_brokers(view) == order.brokers:
+                    return await asyncio.to_thread(snapshot_of, view, answers)
+            await asyncio.sleep(self._look_again_s)
 
 
 def _history(

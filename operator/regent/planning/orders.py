@@ -5,10 +5,19 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
+from regent.controller.view import ClusterView
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import PlannedChanges, PlanResult
 from regent.resources.rebalance_history import RebalanceHistory
 from regent.resources.rebalance_spark import RebalanceSpark
+
+LiveBrokers = tuple[tuple[int, str | None], ...]
+"""Live brokers, each with its rack."""
+
+
+def live_brokers(view: ClusterView) -> LiveBrokers:
+    """The live brokers of a view, as orders have them."""
+    return tuple((id_, broker.rack) for id_, broker in sorted(view.brokers.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +27,7 @@ class PlanningOrder:
     Attributes:
         goals: Without the topics that the namespace of the resource may not move: these are pinned
             when the snapshot is taken.
-        brokers: Live brokers, each with its rack: with others there is another plan.
+        brokers: With others there is another plan.
         spark: The job that makes it; None: a process beside Regent does.
         history: Which loads of the history it is made from; None: those of the snapshot.
         attempt: 1 the first; a plan that was out of date when it came, and a planner that failed,
@@ -26,7 +35,7 @@ class PlanningOrder:
     """
 
     goals: PlannerGoals
-    brokers: tuple[tuple[int, str | None], ...]
+    brokers: LiveBrokers
     spark: RebalanceSpark | None = None
     history: RebalanceHistory | None = None
     attempt: int = 1

@@ -18,7 +18,7 @@ from regent.kube.waiting import cancel
 from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
-from regent.planning.orders import PlanningOrder
+from regent.planning.orders import PlanningOrder, live_brokers
 from regent.planning.results import (
     HistoryUnusable,
     PlannedChange,
@@ -37,12 +37,10 @@ from tests.unit.reconcile.requests import view
 
 KEY = ObjectKey("PartitionReassignment", "shop", "move")
 OWNER = PlanOwner("shop", "move", "u1")
-ON_SPARK = PlanningOrder(
-    goals=PlannerGoals(), brokers=((1, None),), spark=RebalanceSpark(image="planner:1")
-)
-ALL_TOPICS = TopicNameRules()
-BESIDE = PlanningOrder(goals=PlannerGoals(), brokers=((1, None),))
 SEEN = view(orders((1, 2), (1, 2)))
+ALL_TOPICS = TopicNameRules()
+BESIDE = PlanningOrder(goals=PlannerGoals(), brokers=live_brokers(SEEN))
+ON_SPARK = replace(BESIDE, spark=RebalanceSpark(image="planner:1"))
 
 
 class Runner:
@@ -123,6 +121,7 @@ async def planning(
         view=seen,
         rules=rules,
         on_news=lambda _: None,
+        look_again_s=0.0,
     )
     running = asyncio.create_task(made.run(asyncio.Event()))
     try:
@@ -251,6 +250,41 @@ async def test_processes_plan_one_at_a_time_and_the_next_begins_when_the_last_ha
     assert beside.at_once == 1
 
 
+@pytest.mark.parametrize(
+    "present",
+    [view(orders((1, 2), (1, 2)), brokers=2), view(active=False), view(complete=False)],
+    ids=["a broker is being restarted", "another is the controller", "it is still being read"],
+)
+async def test_a_plan_is_made_of_the_brokers_that_it_was_ordered_for_and_waits_for_them(
+    present: ClusterView,
+) -> None:
+    """Its turn may come late, and before its object is looked at again: a plan would move
+    everything off a broker that is back a moment later, or have nothing to move."""
+    beside = Runner()
+    beside.gate.set()
+    seen = present
+    async with planning(beside, None, seen=lambda: seen) as made:
+        made.keep(KEY, "u1", BESIDE)
+        await settled()
+        assert beside.tasks == []
+        seen = SEEN
+        assert await outcome(made) == PlannedChanges(())
+    (task,) = beside.tasks
+    assert b'"alive":false' not in task.snapshot
+
+
+async def test_an_order_for_the_brokers_that_are_left_takes_the_place_of_one_that_waits() -> None:
+    beside = Runner()
+    beside.gate.set()
+    left = view(orders((1, 2), (1, 2)), brokers=2)
+    async with planning(beside, None, seen=lambda: left) as made:
+        made.keep(KEY, "u1", BESIDE)
+        await settled()
+        made.keep(KEY, "u1", replace(BESIDE, brokers=live_brokers(left)))
+        assert await outcome(made) == PlannedChanges(())
+    assert len(beside.tasks) == 1
+
+
 async def test_an_order_waits_until_what_is_left_of_the_one_before_is_deleted() -> None:
     """What deletes the jobs of a resource would find the job of its next order, too."""
     jobs = Runner()
@@ -275,13 +309,15 @@ async def test_with_other_brokers_the_plans_under_way_are_made_again_before_thos
 ):
     """A broker comes or goes: all want another plan, and each that had a job replaces it."""
     jobs = Runner()
-    others = replace(ON_SPARK, brokers=((1, None), (2, None)))
-    async with planning(Runner(), jobs) as made:
+    seen = SEEN
+    async with planning(Runner(), jobs, seen=lambda: seen) as made:
         for name in ("a", "b"):
             made.keep(key_of(name), "u1", ON_SPARK)
         await until_asked(jobs, 2)
         made.keep(key_of("waits", "other"), "u1", ON_SPARK)
         await settled()
+        seen = view(orders((1, 2), (1, 2)), brokers=2)
+        others = replace(ON_SPARK, brokers=live_brokers(seen))
         for key in (key_of("waits", "other"), key_of("a"), key_of("b")):
             made.keep(key, "u1", others)
         await until_asked(jobs, 4)

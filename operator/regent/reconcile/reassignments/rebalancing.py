@@ -15,7 +15,7 @@ from typing import Final
 
 from regent.model.partition import TopicPartition
 from regent.planning.goals import PlannerGoals
-from regent.planning.orders import PlanningOrder, PlanningOutcome
+from regent.planning.orders import PlanningOrder, PlanningOutcome, live_brokers
 from regent.planning.results import (
     HistoryUnusable,
     InfeasibleGoals,
@@ -131,7 +131,7 @@ def order_of(request: ReassignmentRequest, spec: Rebalance) -> PlanningOrder:
             pinned=tuple(sorted({*spec.pinned_topics, *_held_topics(request)})),
             min_leaders=tuple(sorted(spec.min_topic_leaders_per_broker.items())),
         ),
-        brokers=tuple((id_, broker.rack) for id_, broker in sorted(view.brokers.items())),
+        brokers=live_brokers(view),
         spark=spec.spark,
         history=spec.history,
     )
