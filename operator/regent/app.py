@@ -34,6 +34,7 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.network.admin_requests import AdminRequests
 from regent.network.broker_questions import BrokerQuestions
 from regent.network.log_dirs import ask_log_dirs
+from regent.network.open_files import allow_open_files
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.log_metrics import LogCollector
@@ -81,6 +82,7 @@ class App:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
+        allow_open_files()
         log_handler = logs.configure(
             level=settings.log_level,
             log_format=settings.log_format,
