@@ -34,7 +34,6 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.network.admin_requests import AdminRequests
 from regent.network.broker_questions import BrokerQuestions
 from regent.network.log_dirs import ask_log_dirs
-from regent.network.open_files import allow_open_files
 from regent.observability import logs
 from regent.observability.http import HttpEndpoint
 from regent.observability.log_metrics import LogCollector
@@ -52,6 +51,7 @@ from regent.services.main_loop import MainLoop
 from regent.services.replica_settings import own_pause_s, replica_settings
 from regent.settings import Settings
 from regent.sockets.listening import listening_socket
+from regent.sockets.open_files import allow_open_files
 
 if TYPE_CHECKING:
     from regent.kube.settings import KubeSettings

@@ -1,1 +1,1 @@
-"""Sockets on which this process is reached: opened, and connections accepted and refused."""
+"""Sockets of this process: where it listens, how it accepts, how many files may be open."""
