@@ -84,9 +84,14 @@ async def _take_back(active: ActiveController, broker_id: int) -> None:
     context.clear_shutting_down(broker_id)
     hosted = without_started_deletions(active, context.replica_states_on(broker_id))
     leadership = context.cluster.leadership
-    stopped = [tp for tp in hosted if tp in leadership and broker_id not in leadership[tp].isr]
     states = context.replica_states_on(broker_id)
-    offline = [tp for tp in hosted if states[tp] is ReplicaState.OFFLINE]
+    offline = dict.fromkeys(tp for tp in hosted if states[tp] is ReplicaState.OFFLINE)
+    # One that was stopped is in its ISR still if that could not be written.
+    stopped = [
+        tp
+        for tp in hosted
+        if tp in leadership and (tp in offline or broker_id not in leadership[tp].isr)
+    ]
     context.set_replica_states(broker_id, offline, ReplicaState.ONLINE)
     batch = ControllerBrokerRequestBatch(context)
     batch.add_update_metadata(tp for tp in hosted if tp not in stopped)

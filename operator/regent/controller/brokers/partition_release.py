@@ -6,7 +6,9 @@ All partitions of all such brokers are one set: one read, one write, one batch o
   (:data:`~regent.controller.transitions.election.CONTROLLED_SHUTDOWN`). If there is none, it leads
   on until it stops.
 - Where it follows, it leaves the ISR: else the leader would wait for it, from the moment when it
-  stops fetching to the end of its session.
+  stops fetching to the end of its session. It is stopped before that is written, as upstream does:
+  a leader that answers a fetch of it after it has learned of the smaller ISR has it in sync again,
+  or waits for it with ``acks=all`` for ``replica.lag.time.max.ms``.
 - Its replica is stopped, whatever epoch the broker knows it under: brokers 2.6 to 3.3 refuse the
   epoch that they have (KAFKA-13972), and a former leader that begins to fetch is in the ISR again
   when it stops (KAFKA-14140). Upstream does not stop it. A fetch may come first, all the same:
@@ -49,6 +51,7 @@ async def release_partitions(
     if not replicas:
         return
     before = known_states(context, replicas)
+    stopped = await _stop_followers(context, replicas, before)
 
     # Where no log directory has failed, partitions with the same replicas are decided alike.
     alike: dict[tuple[tuple[int, ...], int, tuple[int, ...]], LeaderAndMembers | None] = {}
@@ -74,7 +77,7 @@ async def release_partitions(
         },
         is_new=False,
     )
-    _stop_replicas(context, replicas, written, batch)
+    _stop_replicas(context, replicas, written, stopped, batch)
     await batch.send()
     if failures:
         active.log.error(
@@ -162,19 +165,49 @@ class _Leaving(dict[tuple[tuple[int, ...], tuple[int, ...]], tuple[int, ...]]):
         return leaving
 
 
+async def _stop_followers(
+    context: ControllerContext,
+    replicas: Mapping[TopicPartition, tuple[int, ...]],
+    states: Mapping[TopicPartition, LeaderAndIsr],
+) -> dict[int, dict[TopicPartition, None]]:
+    """Stop what follows a leader that stays; what was stopped, by broker."""
+    stopped: dict[int, dict[TopicPartition, None]] = {}
+    batch = ControllerBrokerRequestBatch(context)
+    for broker_id in context.shutting_down_broker_ids:
+        states_on = context.replica_states_on(broker_id)
+        following = dict.fromkeys(
+            tp
+            for tp, hosts in replicas.items()
+            if broker_id in hosts
+            and states_on.get(tp) is not ReplicaState.OFFLINE
+            and context.is_replica_online(states[tp].leader, tp)
+        )
+        if following:
+            batch.add_stop_replica(broker_id, following, delete=False, checks_epoch=False)
+            context.set_replica_states(broker_id, following, ReplicaState.OFFLINE)
+            stopped[broker_id] = following
+    await batch.send()
+    return stopped
+
+
 def _stop_replicas(
     context: ControllerContext,
     replicas: Mapping[TopicPartition, tuple[int, ...]],
     written: Mapping[TopicPartition, LeaderAndIsr],
+    stopped_first: Mapping[int, Mapping[TopicPartition, None]],
     batch: ControllerBrokerRequestBatch,
 ) -> None:
     """Stop what has left its ISR, unless that has been done before."""
+    for followed in stopped_first.values():
+        batch.add_update_metadata(followed)
     shutting_down, leadership = context.shutting_down_broker_ids, context.cluster.leadership
     states_on = {broker_id: context.replica_states_on(broker_id) for broker_id in shutting_down}
     leaving = _Leaving(shutting_down)
     stopped: dict[int, list[TopicPartition]] = {}
     for tp, hosts in replicas.items():
         for broker_id in leaving[hosts, leadership[tp].isr]:
+            if tp in stopped_first.get(broker_id, ()):
+                continue
             if tp in written or states_on[broker_id].get(tp) is not ReplicaState.OFFLINE:
                 stopped.setdefault(broker_id, []).append(tp)
     for broker_id, tps in stopped.items():

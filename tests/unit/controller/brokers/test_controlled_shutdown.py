@@ -72,28 +72,48 @@ class TestOneBroker:
         assert result.remaining_partitions == ()
         assert world.state(SINGLE) == LeaderAndIsr(1, 5, (1,), 0, 0)
 
-    def test_all_of_it_is_one_write_and_one_batch_and_nothing_is_read(self) -> None:
+    def test_all_of_it_is_one_write_and_nothing_is_read(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
         writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
         states = {paths.partition_state(tp) for tp in (LED, FOLLOWED)}
         assert not [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
         assert [{op.path for op in w.operations} for w in writes][-1] == states
-        assert len(world.driver.sent) == 1
+
+    def test_what_follows_a_leader_that_stays_is_stopped_before_the_leader_learns_of_it(
+        self,
+    ) -> None:
+        """Else the leader may be answering a fetch of it, and would have it in sync again."""
+        world, active = cluster()
+        seen: list[list[tuple[int, TopicPartition, int, bool]]] = []
+
+        def look(effect: effects.Effect[object]) -> None:
+            path = paths.partition_state(FOLLOWED)
+            if isinstance(effect, effects.Write) and path in [op.path for op in effect.operations]:
+                seen.append(stop_replica(world.driver.sent))
+
+        world.driver.before = look
+        shut_down(world, active, 1)
+        assert seen == [[(1, FOLLOWED, SKIPS_EPOCH_CHECK, False)]]
+        first, rest = world.driver.sent
+        assert not leader_and_isr([first])
+        assert not first.update_metadata_receivers
+        assert stop_replica([rest]) == [(1, LED, SKIPS_EPOCH_CHECK, False)]
+        assert {LED, FOLLOWED} <= set(rest.offline_replicas)
 
     def test_the_former_leader_follows_and_is_stopped_and_the_others_learn_the_rest(self) -> None:
         """It would fetch, and be in the ISR again when it stops (KAFKA-14140)."""
         world, active = cluster()
         shut_down(world, active, 1)
-        (requests,) = world.driver.sent
+        *_, requests = world.driver.sent
         assert leader_and_isr([requests]) == {
             1: {LED: False},
             2: {LED: False, FOLLOWED: False},
             3: {LED: False},
         }
-        assert stop_replica([requests]) == [
-            (1, LED, SKIPS_EPOCH_CHECK, False),
+        assert stop_replica(world.driver.sent) == [
             (1, FOLLOWED, SKIPS_EPOCH_CHECK, False),
+            (1, LED, SKIPS_EPOCH_CHECK, False),
         ]
         assert requests.update_metadata_receivers == (1, 2, 3)
         assert list(requests.brokers) == [1, 2, 3]

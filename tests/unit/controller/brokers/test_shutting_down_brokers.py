@@ -40,6 +40,7 @@ from tests.support.broker_znodes import (
     log_dir_event_notification_prefix,
 )
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import World, leader_and_isr, stop_replica
 
 T0, T1 = (TopicPartition("t", p) for p in range(2))
@@ -211,6 +212,23 @@ class TestTheEnd:
         assert states == {T0: ReplicaState.ONLINE, T1: ReplicaState.ONLINE}
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
+
+    def test_what_was_stopped_and_could_not_leave_its_isr_follows_again_too(self) -> None:
+        world, active = cluster()
+        client = take_rights(world)
+        active = fail_over(world)
+        closed = (paths.partition_state(T1), Right.WRITE)
+        client.missing.add(closed)
+        shut_down(world, active, 1)
+        assert world.state(T1) == LeaderAndIsr(2, 5, (2, 1, 3), 0, 0)
+        assert active.context.replica_state(1, T1) is ReplicaState.OFFLINE
+        client.missing.remove(closed)
+        overdue(world, active)
+        world.driver.take_sent()
+        answer(world, active)
+        assert world.state(T1) == LeaderAndIsr(2, 6, (2, 1, 3), 2, 1)
+        assert T1 in leader_and_isr(world.driver.sent)[1]
+        assert active.context.replica_state(1, T1) is ReplicaState.ONLINE
 
     def test_its_note_goes_after_the_new_epochs_are_written(self) -> None:
         """A successor without the note would send it epochs that it knows."""
