@@ -15,7 +15,7 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
 from regent.resources.kind import ResourceKind
 
 logger = logging.getLogger(__name__)
@@ -55,25 +55,38 @@ class DefinitionEnd:
         self._path = f"{_DEFINITIONS}/{kind.crd_name}"
         self._name = kind.crd_name
         self._logged: set[str] = set()
+        self._was_readable = False
         self._known: _Definition | None = None
         self._asked: asyncio.Future[_Definition] | None = None
         self._next: asyncio.Future[_Definition] | None = None
 
     async def explains(self, deleted_at: datetime, max_age_s: float = 0.0) -> bool:
         """Whether an object that is deleted since then is, or was, deleted with its definition.
-        Without the right to read that: no.
+        Where that could never be read, for want of a right: no.
 
         Args:
             deleted_at: The object's deletionTimestamp, aware.
             max_age_s: How old the answer may be. An older one than the deletion may be wrong.
 
         Raises:
-            KubeError: The API server does not answer.
+            KubeError: The API server does not answer, or the right to read the definition is
+                gone: whoever takes it away may be about to delete the definition, too.
         """
         known, now = self._known, asyncio.get_running_loop().time()
         if known is None or now - known.asked_at >= max_age_s:
             known = await self._ask()
         return known.explains(deleted_at)
+
+    async def learn_right(self, *, every_s: float) -> None:
+        """Find out whether the definition can be read, before anything depends on it. Runs until
+        cancelled."""
+        while True:
+            if not self._was_readable:
+                try:
+                    await self._find_out(asyncio.get_running_loop().time())
+                except KubeError as error:
+                    logger.debug("A definition cannot be read yet", extra={"error": str(error)})
+            await asyncio.sleep(every_s)
 
     async def _ask(self) -> _Definition:
         """The answer to a question that is not asked before now. One of those who wait for it may
@@ -94,15 +107,17 @@ class DefinitionEnd:
         try:
             found = (await self._client.get(self._path))["metadata"]
         except KubeNotFoundError:
+            self._was_readable = True
             return _Definition(now, ends=True)
         except KubeApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN:
+            if error.status != HTTPStatus.FORBIDDEN or self._was_readable:
                 raise
             self._log_once(
                 "Topics of KafkaTopics that are deleted together with their definition cannot be "
                 f"kept: missing right: get customresourcedefinitions {self._name}"
             )
             return _Definition(now)
+        self._was_readable = True
         if "deletionTimestamp" in found:
             self._log_once(f"The definition {self._name} is being deleted: topics stay")
             return _Definition(now, ends=True)

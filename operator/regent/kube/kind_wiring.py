@@ -104,6 +104,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
     index = around.topics
     configs = TopicConfigs()
     moves = MoveNews(around.moving)
+    definition_end = DefinitionEnd(around.client, KAFKA_TOPIC.kind)
     kafka_topics = KafkaTopics(
         index=index,
         configs=configs,
@@ -117,7 +118,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         now=around.now,
         jitter=around.jitter,
         new_topic_id=uuid.uuid4,
-        is_with_definition=DefinitionEnd(around.client, KAFKA_TOPIC.kind).explains,
+        is_with_definition=definition_end.explains,
     )
 
     around.moving.on_room.append(lambda: around.enqueue(kafka_topics.take_waiting()))
@@ -136,6 +137,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         kafka_topics,
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
+        duty=lambda _: definition_end.learn_right(every_s=around.settings.resync_interval_s),
         ask_about_definition=kafka_topics.ask_about_definition,
         on_gone=kafka_topics.forget,
     )

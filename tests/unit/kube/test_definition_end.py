@@ -13,6 +13,8 @@ from aiohttp import web
 from regent.kube.client import KubeClient
 from regent.kube.definition_end import DefinitionEnd
 from regent.kube.errors import KubeApiError
+from regent.kube.waiting import cancel
+from sandbox import wait_until_async
 from tests.unit.kube.small_server import STORED, TOPIC, Server
 
 
@@ -56,6 +58,41 @@ async def test_while_it_does_not_answer_nothing_is_concluded(
     server.answers = [refusal(500)]
     with pytest.raises(KubeApiError):
         await DefinitionEnd(client, TOPIC).explains(DELETED_AT)
+
+
+@pytest.mark.parametrize(
+    "before", [definition(creationTimestamp="2025-01-01T00:00:00Z"), refusal(404)]
+)
+async def test_whoever_takes_the_right_away_has_not_said_that_topics_may_go(
+    client: KubeClient, server: Server, before: web.Response
+) -> None:
+    """Who removes an installation removes rights and definitions in any order."""
+    server.answers = [before, refusal(403)]
+    end = DefinitionEnd(client, TOPIC)
+    await end.explains(DELETED_AT)
+    with pytest.raises(KubeApiError) as caught:
+        await end.explains(DELETED_AT)
+    assert caught.value.status == 403
+
+
+async def test_whether_there_is_the_right_is_known_before_anything_is_deleted(
+    client: KubeClient, server: Server
+) -> None:
+    server.answers = [refusal(500), definition(creationTimestamp="2025-01-01T00:00:00Z")]
+    end = DefinitionEnd(client, TOPIC)
+    learning = asyncio.create_task(end.learn_right(every_s=0.0))
+
+    async def asked_twice() -> bool:
+        return len(server.requests) == 2
+
+    await wait_until_async(asked_twice, timeout_s=60, describe="the right to be known")
+    for _ in range(50):
+        await asyncio.to_thread(int)
+    assert len(server.requests) == 2, "it is known now"
+    await cancel((learning,))
+    server.answers = [refusal(403)]
+    with pytest.raises(KubeApiError):
+        await end.explains(DELETED_AT)
 
 
 async def test_a_missing_right_is_said_once(
