@@ -13,7 +13,6 @@ from typing import Any
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
-    DeleteTopic,
     DescribeTopicConfigs,
     ReassignTopic,
     ResourceCommand,
@@ -173,11 +172,6 @@ class KafkaTopics:
         events: list[PlannedEvent] = []
         if isinstance(request, UnreadableRequest):
             return events  # it has none
-        # Asked now, once the deletion of the resource is known: an earlier answer says nothing.
-        if any(isinstance(each, DeleteTopic) for each in commands) and await self._explained(
-            request, memory, max_age_s=0.0
-        ):
-            return events
         as_of = self.configs.clock
         until = request.monotonic_s + self.settings.accepted_settle_s
         with self.moving.sending(commands, request.view, until=until):
@@ -201,21 +195,17 @@ class KafkaTopics:
                     events.append(event)
         return events
 
-    async def ask_about_definition(self, request: AnyTopicRequest, memory: TopicMemory) -> bool:
-        """See :class:`~regent.kube.reconciler.ReconcilerParts`."""
-        # Meanwhile the topic stays in any case: an older answer does.
-        known = memory.goes_with_definition
-        return await self._explained(request, memory, max_age_s=ASKED_AGAIN_S) and not known
-
-    async def _explained(
-        self, request: AnyTopicRequest, memory: TopicMemory, *, max_age_s: float
+    async def ask_about_definition(
+        self, request: AnyTopicRequest, memory: TopicMemory, afresh: bool
     ) -> bool:
+        """See :class:`~regent.kube.reconciler.ReconcilerParts`."""
         deleted_at = request.resource.metadata.deletion_timestamp
         assert deleted_at is not None, "nobody else has to ask"
+        known = memory.goes_with_definition
         memory.goes_with_definition = await self.is_with_definition(
-            datetime.fromisoformat(deleted_at), max_age_s
+            datetime.fromisoformat(deleted_at), 0.0 if afresh else ASKED_AGAIN_S
         )
-        return memory.goes_with_definition
+        return memory.goes_with_definition and not known
 
     def _learn(self, command: ResourceCommand, outcome: Accepted, *, as_of: int) -> None:
         """What an accepted command says about configurations."""

@@ -307,7 +307,7 @@ def _served(
     view_replaced: Callable[[], None] = lambda: None,
     duty: Callable[[asyncio.Event], Coroutine[Any, Any, None]] | None = None,
     planning: RebalancePlanning | None = None,
-    ask_about_definition: Callable[[Any, Any], Awaitable[bool]] | None = None,
+    ask_about_definition: Callable[[Any, Any, bool], Awaitable[bool]] | None = None,
     on_gone: Callable[[ObjectKey], None] = lambda _: None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)

@@ -115,8 +115,9 @@ class ReconcilerParts:
         view: Returns the newest view of the cluster.
         planning: Makes the plans that resources of the kind want; None: they want none.
         ask_about_definition: Finds out whether an object, by its request, is deleted together with
-            its definition, and remembers it; returns whether it is, and that was not known. Raises
-            KubeError if the API server does not say. None: no plan of the kind asks.
+            its definition, and remembers it; returns whether it is, and that was not known. Its
+            last argument says whether the API server has to be asked now. Raises KubeError if that
+            does not say. None: no plan of the kind asks.
         on_gone: Called with the key of an object that is gone.
         on_step: Called before each round of a reconciliation: what came before it is finished.
     """
@@ -127,7 +128,7 @@ class ReconcilerParts:
     settings: KubeSettings
     view: Callable[[], ClusterView]
     planning: Planning | None = None
-    ask_about_definition: Callable[[Any, Any], Awaitable[bool]] | None = None
+    ask_about_definition: Callable[[Any, Any, bool], Awaitable[bool]] | None = None
     on_gone: Callable[[ObjectKey], None] = lambda _: None
     on_step: Callable[[], None] = lambda: None
 
@@ -191,6 +192,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
         """Plan and act until nothing is left to be done now; after how many seconds to requeue."""
+        asked: set[str] = set()
         for _ in range(_ROUNDS_MAX):
             self._parts.on_step()
             known = self._parts.cache.get(key)
@@ -214,20 +216,30 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 if result is WriteResult.OUTRANKED:
                     return _OUTRANKED_RETRY_S
                 continue
-            if plan.commands:
-                self._record(known, await self._kind.send(request, plan.commands, memory))
-            elif not await self._is_news_of_definition(plan, request, memory):
+            if await self._plans_again(plan, request, memory, asked):
+                continue
+            if not plan.commands:
                 return await self._finish(known, plan, memory)
+            self._record(known, await self._kind.send(request, plan.commands, memory))
         return 0.0
 
-    async def _is_news_of_definition(
-        self, plan: Plan[StatusT], request: RequestT, memory: MemoryT
+    async def _plans_again(
+        self, plan: Plan[StatusT], request: RequestT, memory: MemoryT, asked: set[str]
     ) -> bool:
-        if not plan.asks_about_definition:
+        """Ask about the definition. What cannot be taken back is planned again with the answer:
+        until it has come, somebody may have said that the topic is to stay.
+
+        Args:
+            asked: For which objects that was done in this reconciliation, by uid.
+        """
+        if not plan.asks_about_definition or memory.uid in asked:
             return False
+        asked.add(memory.uid)
         ask = self._parts.ask_about_definition
         assert ask is not None, "plans of this kind ask"
-        return await ask(request, memory)
+        is_irrevocable = bool(plan.commands)
+        is_news = await ask(request, memory, is_irrevocable)
+        return is_news or is_irrevocable
 
     def _keep_planning(self, key: ObjectKey, uid: str, order: PlanningOrder | None) -> None:
         if self._parts.planning is not None:

@@ -88,10 +88,12 @@ class Bench:
         self.configs = TopicConfigs()
         self.definition_goes = False
         self.ages: list[float] = []
+        self.on_question: Callable[[], None] = lambda: None
 
     async def is_with_definition(self, deleted_at: datetime, max_age_s: float) -> bool:
         assert deleted_at.isoformat() == "2026-01-01T00:00:00+00:00", "nobody else has to ask"
         self.ages.append(max_age_s)
+        self.on_question()
         return self.definition_goes
 
     def reconcile(
@@ -474,6 +476,23 @@ def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> N
     assert bench.stored["metadata"]["finalizers"] == []
     assert bench.events == [("Normal", "TopicRetained")]
     assert bench.ages == [0.0], "an earlier answer says nothing"
+
+
+def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for() -> None:
+    """With a slow API server that takes seconds, and what is deleted does not come back."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+
+    def retain() -> None:
+        bench.stored["spec"]["deletionPolicy"] = "Retain"
+        bench.store.change(generation=2)
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.on_question = retain
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicRetained")]
 
 
 def test_a_protected_topic_does_not_hold_up_the_end_of_the_definition() -> None:
