@@ -17,7 +17,6 @@ from regent.zk_data.controller import decode_controller
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.stray_replicas import strays_on
 from tests.simulation.broker import SimulatedBroker
-from tests.simulation.checkers.observed import BY_HAND
 from tests.simulation.checkers.throttles import check_throttles
 from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import TracingLog, require
@@ -204,7 +203,7 @@ def _settled_replicas(
 def _check_partitions(world: World, loaded: ControllerContext) -> None:
     live = loaded.live_broker_ids
     for tp in loaded.cluster.all_partitions():
-        if loaded.is_topic_queued_for_deletion(tp.topic):
+        if loaded.is_topic_queued_for_deletion(tp.topic) or tp in world.safety.seen.misplaced:
             continue
         assignment = loaded.cluster.assignment(tp)
         assert assignment is not None
@@ -277,7 +276,14 @@ def _check_deletions(world: World, loaded: ControllerContext) -> None:
         if broker.failed or broker.unseen:  # the replicas may come back with the disk
             continue
         topics = world.zookeeper.children(strays_on(broker_id))
-        left = [t for t in topics if not _may_have_been_the_only_one(world, broker, t, loaded)]
+        # A topic that is created again while it is deleted, by hand, leaves a note until the next
+        # start of the broker.
+        by_hand = world.safety.seen.removed_by_hand
+        left = [
+            t
+            for t in topics
+            if t not in by_hand and not _may_have_been_the_only_one(world, broker, t, loaded)
+        ]
         require(not left, f"broker {broker_id} still has strays of {left}")
 
 
@@ -300,7 +306,7 @@ def _check_broker(
     require(broker.controller_id == process.config.controller_id, f"{broker} obeys another")
     require(broker.known_brokers == _brokers_of(loaded), f"{broker} knows {broker.known_brokers}")
     for tp in loaded.cluster.all_partitions():
-        if loaded.is_topic_queued_for_deletion(tp.topic):
+        if loaded.is_topic_queued_for_deletion(tp.topic) or tp in world.safety.seen.misplaced:
             continue
         leadership = loaded.cluster.leadership.get(tp)
         have = broker.metadata.get(tp)
@@ -316,7 +322,8 @@ def _check_broker(
         # So does one that lives on while it is taken for dead, and one of a topic whose node
         # somebody removes by hand.
         deleted_under = world.safety.seen.deleted_under.get(tp.topic, loaded.term.epoch)
-        forgotten = deleted_under < loaded.term.epoch
+        removed = tp.topic in world.safety.seen.removed_by_hand
+        forgotten = removed or deleted_under < loaded.term.epoch
         excused = loaded.cluster.assignment(tp) or forgotten or broker.was_away
         require(excused, f"{broker} still announces {tp}")
     for tp, log in broker.logs.items():
@@ -330,13 +337,18 @@ def _check_broker(
             not knows_ids or log.topic_id == known or loaded.is_topic_queued_for_deletion(tp.topic),
             f"{broker} has {tp} under the id {log.topic_id}, it is {known}",
         )
-        by_hand = world.safety.seen.deleted_under.get(tp.topic) == BY_HAND
+        by_hand = tp.topic in world.safety.seen.removed_by_hand
         require(is_hosted or by_hand, f"{broker} keeps {tp}, which it does not host")
 
 
 def _check_asks_nothing(world: World, broker: SimulatedBroker) -> None:
     """Whatever it has asked the controller, it has an answer that it can go on with."""
-    pending = [tp for tp, replica in broker.replicas.items() if replica.pending is not None]
+    removed = world.safety.seen.removed_by_hand
+    pending = [
+        tp
+        for tp, replica in broker.replicas.items()
+        if replica.pending is not None and tp.topic not in removed
+    ]
     require(not pending, f"{broker} waits for ever for the ISR of {pending}")
     requests = broker.requests
     is_idle = requests.is_idle and requests.isr_changes.is_idle

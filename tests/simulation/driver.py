@@ -78,7 +78,7 @@ class RegentProcess:
             auto_leader_rebalance_enable=world.swarm.balance_check_s is not None,
             leader_imbalance_check_interval_s=world.swarm.balance_check_s or 0,
             # It would put right what mutants do wrong with watches.
-            watch_check_interval_s=None,
+            watch_check_interval_s=60 if world.swarm.removes else None,
             unassigned_replica_check_interval_s=None,
             delegation_token_expiry_check_interval_ms=None,
             refusal_repair_backoff_ms=500,
@@ -449,7 +449,7 @@ class RegentProcess:
         self._timers[effect.name] = self._world.clock.after(
             effect.after_ms,
             fire,
-            recurs=isinstance(effect.event, e.AutoPreferredReplicaLeaderElection),
+            recurs=isinstance(effect.event, e.AutoPreferredReplicaLeaderElection | e.WatchCheck),
         )
 
     def _cancel(self, name: str) -> None:

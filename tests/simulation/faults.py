@@ -15,7 +15,7 @@ from tests.simulation.broker import SimulatedBroker
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
 from tests.simulation.isr_change_requests import presume
-from tests.simulation.swarm import PROTOCOLS
+from tests.simulation.swarm import PROTOCOLS, REMOVALS
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -42,7 +42,8 @@ class Faults:
         if not enabled:
             return False
         (name,) = self._world.rng.choices(list(enabled), list(enabled.values()))
-        happened = bool(getattr(self, name)())
+        of = self._world.removals if name in REMOVALS else self
+        happened = bool(getattr(of, name)())
         self.counts[name] += happened
         return happened
 
@@ -67,6 +68,7 @@ class Faults:
             undo()
         self._undo.clear()
         self._mend()
+        world.removals.mend()
         for broker in world.brokers.values():
             if broker.failed or broker.refuses:
                 broker.stop()

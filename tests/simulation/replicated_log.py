@@ -128,6 +128,14 @@ class Ledger:
             raise InvariantViolatedError(f"{tp}: committed {known}, now a leader has {records}")
         known.extend(records[len(known) :])
 
+    def committed(self, tp: TopicPartition) -> list[Record]:
+        """What leaders have called committed."""
+        return list(self._committed.get(tp, ()))
+
+    def committed_before(self, tp: TopicPartition, records: list[Record]) -> None:
+        """A partition has come into being whose replicas have those of the former one."""
+        self._committed[tp] = list(records)
+
     def strike_off(self, tp: TopicPartition) -> None:
         """An unclean election was allowed."""
         self._unclean[tp] = None

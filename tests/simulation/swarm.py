@@ -46,6 +46,9 @@ FAULTS = (
 SUSPICION = "suspect_regent"
 """Likewise, where replicas of Regent suspect each other."""
 
+REMOVALS = ("remove_topic", "remove_registration")
+"""Methods of :class:`~tests.simulation.removals.Removals`."""
+
 WORK = (
     "create_topic_by_command",
     "create_topic_by_hand",
@@ -123,14 +126,27 @@ class Swarm:
     suspects: bool = False
     hears: bool = False
 
+    @property
+    def removes(self) -> bool:
+        """Whether somebody removes nodes of the cluster."""
+        return any(name in self.faults for name in REMOVALS)
+
     @classmethod
-    def of(cls, rng: random.Random, *, standby: random.Random, suspicions: random.Random) -> Swarm:
+    def of(
+        cls,
+        rng: random.Random,
+        *,
+        standby: random.Random,
+        suspicions: random.Random,
+        removals: random.Random,
+    ) -> Swarm:
         """The swarm of a seed.
 
         Args:
             standby: Decides about the standby's cache: without it a seed gives what it did before
                 there was one.
             suspicions: Likewise about replicas that suspect each other.
+            removals: Likewise about nodes that somebody removes.
         """
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
@@ -156,6 +172,10 @@ class Swarm:
             faults[SUSPICION] = suspicions.uniform(0.5, 6.0)
             speeds["fault"] = max(speeds["fault"], suspicions.choice((0.3, 1.0)))
         brokers, regents = rng.choice((3, 3, 4)), rng.choice((1, 2, 2))
+        # A broker's own controller gives a topic of a former name epochs that brokers ignore.
+        if not rivals and removals.random() < 0.5:
+            faults |= {name: removals.uniform(0.3, 4.0) for name in REMOVALS}
+            speeds["fault"] = max(speeds["fault"], removals.choice((0.3, 1.0)))
         return cls(
             brokers=brokers,
             regents=suspicions.choice((2, 2, 3)) if suspects else regents,

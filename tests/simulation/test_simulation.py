@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulation.simulation import SeedFailedError, simulate
-from tests.simulation.swarm import FAULTS, SUSPICION, WORK, Swarm
+from tests.simulation.swarm import FAULTS, REMOVALS, SUSPICION, WORK, Swarm
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.world import World
 
@@ -91,7 +91,7 @@ def test_a_seed_is_replayed_from_the_command_line() -> None:
 
 def test_every_fault_and_every_kind_of_work_is_enabled_by_some_seed() -> None:
     swarms = [World(seed).swarm for seed in range(60)]
-    assert {name for swarm in swarms for name in swarm.faults} == {*FAULTS, SUSPICION}
+    assert {name for swarm in swarms for name in swarm.faults} == {*FAULTS, *REMOVALS, SUSPICION}
     assert {name for swarm in swarms for name in swarm.work} == set(WORK)
     assert {swarm.rivals for swarm in swarms} == {False, True}
 

@@ -29,6 +29,7 @@ from tests.simulation.faults import Faults
 from tests.simulation.hearing import Hearing
 from tests.simulation.network import Network
 from tests.simulation.orderly_stops import OrderlyStops
+from tests.simulation.removals import Removals
 from tests.simulation.replicated_log import Ledger
 from tests.simulation.replication import Replication
 from tests.simulation.rival import RivalController
@@ -65,6 +66,7 @@ class World:
                 self.rng,
                 standby=random.Random(f"standby {seed}"),
                 suspicions=random.Random(f"suspicions {seed}"),
+                removals=random.Random(f"removals {seed}"),
             )
         self.swarm = swarm
         self.clock = Clock()
@@ -81,6 +83,7 @@ class World:
         self.endpoint = Endpoint(self)
         self.replication = Replication(self)
         self.faults = Faults(self)
+        self.removals = Removals(self)
         self.elector = Elector(self)
         self.hearing = Hearing(self)
         self.brokers = {i: SimulatedBroker(self, i) for i in range(1, self.swarm.brokers + 1)}
@@ -231,7 +234,7 @@ class World:
         """
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS
-        has_recurred = False
+        recurs_until_ms: int | None = None
         for _ in range(SETTLE_STEPS):
             if until():
                 return
@@ -240,10 +243,13 @@ class World:
                 self.clock.advance(1)
                 continue
             at_ms = self.clock.next_single_at_ms()
-            if at_ms is None and not has_recurred:
-                has_recurred, at_ms = True, self.clock.next_at_ms()
             if at_ms is None:
-                return
+                at_ms = self.clock.next_at_ms()
+                if recurs_until_ms is None and at_ms is not None:
+                    # Where nodes are removed the minute of the watch check is waited for.
+                    recurs_until_ms = at_ms + (60_000 if self.swarm.removes else 0)
+                if at_ms is None or recurs_until_ms is None or at_ms > recurs_until_ms:
+                    return
             if at_ms > deadline_ms:
                 raise InvariantViolatedError("time is up, and still things are to happen")
             self.clock.advance(max(0, at_ms - self.clock.now_ms()))

@@ -47,7 +47,8 @@ class ContextChecker:
                     f"{process} holds {tp} to be online under {leadership}",
                 )
             if leadership is not None:
-                replicas = context.cluster.replicas(tp)
+                removed = tp.topic in self._world.safety.seen.removed_by_hand
+                replicas = leadership.isr if removed else context.cluster.replicas(tp)
                 require(set(leadership.isr) <= set(replicas), f"{process}: {tp} {leadership}")
             assignment = context.cluster.assignment(tp)
             if assignment and leadership and not being_deleted:

@@ -68,7 +68,10 @@ class LeadershipChecker:
         if isinstance(operation, Create):
             history.clear()
             require(is_controller, f"{writer} creates the state of {tp}")
-            require(state.leader_epoch == 0, f"{tp} is born with epoch {state.leader_epoch}")
+            require(
+                state.leader_epoch == 0 or tp.topic in self._seen.removed_by_hand,
+                f"{tp} is born with epoch {state.leader_epoch}",
+            )
         else:
             self._check_successor(writer, tp, history[-1], state, is_controller=is_controller)
         if is_controller:
@@ -77,6 +80,8 @@ class LeadershipChecker:
                 f"{writer} signs {tp} with epoch {state.controller_epoch}, not {self._seen.epoch}",
             )
         history.append(state)
+        if isinstance(operation, Create):
+            self._world.removals.born(tp)
         self._check_members_have_what_is_committed(tp, state)
 
     def _check_shape(self, writer: str, tp: TopicPartition, state: LeaderAndIsr) -> None:
@@ -87,6 +92,10 @@ class LeadershipChecker:
             f"{writer} makes {state.leader} lead {tp} from outside the ISR {state.isr}",
         )
         replicas = self._seen.replicas(tp)
+        if tp.topic in self._seen.removed_by_hand:
+            if replicas is None or not set(state.isr) <= set(replicas):
+                self._seen.misplaced[tp] = None
+            return
         require(replicas is not None, f"{writer} writes the state of unknown {tp}")
         assert replicas is not None
         require(
@@ -104,6 +113,8 @@ class LeadershipChecker:
         is_controller: bool,
     ) -> None:
         if not is_controller:
+            if tp.topic in self._seen.removed_by_hand:
+                return  # the version of the state that a leader knows is that of another topic, too
             require(
                 writer == f"broker-{state.leader}"
                 and state.leader == before.leader
@@ -121,7 +132,10 @@ class LeadershipChecker:
             self._requests.check_was_wanted(tp, before, state)
             return
         require(
-            state.leader_epoch == before.leader_epoch + 1,
+            state.leader_epoch == before.leader_epoch + 1
+            or (
+                state.leader_epoch > before.leader_epoch and tp.topic in self._seen.removed_by_hand
+            ),
             f"{writer}: leader epoch of {tp} {before.leader_epoch} -> {state.leader_epoch}",
         )
         require(

@@ -24,6 +24,10 @@ class Observed:
         ever_created: Topics that ever had a node.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
         configured_at: Topic -> line of the trace at which its configuration was last written.
+        removed_by_hand: Topics of which a node was ever deleted by somebody else.
+        unregistered_by_hand: Brokers whose registration was.
+        misplaced: Partitions whose state was decided for a topic that somebody replaced before it
+            was written. So it is that of the next one, of which perhaps nobody can lead it.
         left: Replicas that left by a reassignment under another controller than Regent.
     """
 
@@ -36,6 +40,9 @@ class Observed:
     ever_created: dict[str, None] = field(default_factory=dict)
     deleted_under: dict[str, int] = field(default_factory=dict)
     configured_at: dict[str, int] = field(default_factory=dict)
+    removed_by_hand: dict[str, None] = field(default_factory=dict)
+    misplaced: dict[TopicPartition, None] = field(default_factory=dict)
+    unregistered_by_hand: dict[int, None] = field(default_factory=dict)
     left: dict[tuple[int, TopicPartition], None] = field(default_factory=dict)
 
     def replicas(self, tp: TopicPartition) -> tuple[int, ...] | None:

@@ -51,7 +51,8 @@ class RequestChecker:
         """What is announced has been written: that version, with that content."""
         history = self._seen.history.get(tp, [])
         written = state.partition_epoch < len(history) and history[state.partition_epoch]
-        if not history and not self._world.zookeeper.get(paths.topic(tp.topic)):
+        is_gone = not self._world.zookeeper.get(paths.topic(tp.topic))
+        if not history and (is_gone or tp.topic in self._seen.removed_by_hand):
             return  # the topic has been deleted meanwhile
         require(written == state, f"{sender} announces {tp} as {state}, written was {written}")
 
@@ -88,6 +89,8 @@ class RequestChecker:
         self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr
     ) -> None:
         """A broker takes a LeaderAndIsr to heart: per leader epoch there is one leader."""
+        if not self._world.removals.are_known and tp.topic in self._seen.removed_by_hand:
+            return
         known = self._seen.announced.setdefault((tp, state.leader_epoch), state.leader)
         require(
             known == state.leader,

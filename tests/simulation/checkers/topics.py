@@ -48,7 +48,8 @@ class TopicChecker:
         if isinstance(operation, Create):
             self._forget_topic(topic)
             self._seen.ever_created[topic] = None
-            self._world.ledger.topic_created(topic)
+            if self._seen.deleted_under.get(topic) != BY_HAND:  # else the replicas are still there
+                self._world.ledger.topic_created(topic)
         assert isinstance(operation, Create | SetData)
         try:
             znode = decode_topic(topic, operation.data)
@@ -135,7 +136,9 @@ class TopicChecker:
                 self._world.zookeeper.get(paths.topic_config(topic)) is None,
                 f"{writer} deletes {topic}, but not its configuration",
             )
-            for tp in self._seen.partitions_of(topic):
+            # Answers about a topic of that name whose deletion somebody has cut short count, too.
+            removed = topic in self._seen.removed_by_hand
+            for tp in () if removed else self._seen.partitions_of(topic):
                 kept = [
                     b
                     for b in self._seen.assignments[tp].replicas
@@ -143,6 +146,13 @@ class TopicChecker:
                 ]
                 require(not kept, f"{writer} deletes {tp} while brokers {kept} still have it")
         # What goes without the controller's doing stays in the caches of brokers forever.
+        if is_controller:
+            self._world.removals.deleted(topic)
+        else:
+            self._seen.removed_by_hand[topic] = None
+            for tp, history in self._seen.history.items():
+                if tp.topic == topic:
+                    self._seen.set_back_from[tp] = history[-1].partition_epoch + 20
         self._seen.deleted_under[topic] = self._seen.epoch if is_controller else BY_HAND
         self._forget_topic(topic)
 

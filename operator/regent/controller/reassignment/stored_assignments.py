@@ -35,7 +35,8 @@ async def store_assignments(
         nodes = await read_permitted([paths.topic(topic) for topic in remaining])
         writes: dict[str, SetData] = {}
         for topic, node in zip(remaining, nodes, strict=True):
-            prepared = _prepare(topic, node, changes[topic])
+            czxid = active.context.cluster.topic_czxids.get(topic, 0)
+            prepared = _prepare(topic, node, changes[topic], czxid)
             if isinstance(prepared, str):
                 problems[topic] = prepared
             elif prepared is not None:
@@ -53,11 +54,17 @@ async def store_assignments(
 
 
 def _prepare(
-    topic: str, node: ZNode | None, changes: Mapping[int, ReplicaAssignment]
+    topic: str, node: ZNode | None, changes: Mapping[int, ReplicaAssignment], czxid: int
 ) -> SetData | str | None:
-    """The write, or why there can be none, or None if the node says all this already."""
+    """The write, or why there can be none, or None if the node says all this already.
+
+    Args:
+        czxid: Of the node of the topic that is meant; 0 if that is not known.
+    """
     if node is None:
         return "the topic is gone"
+    if czxid and node.czxid and node.czxid != czxid:
+        return "somebody has deleted the topic and created another one of its name"
     try:
         znode = decode_topic(topic, node.data)
     except MalformedZNodeError as error:

@@ -148,7 +148,8 @@ class TestChangeOfMind:
         cluster.world.put(paths.topic("t"), good.data)
         assert cluster.stored() == ReplicaAssignment((3, 4, 1, 2), (3, 4), (1, 2))
         cluster.sync(1, 2, 3, 4)
-        assert cluster.stored() == ReplicaAssignment((3, 4))
+        stored = cluster.world.topic("t").assignments
+        assert stored == {0: ReplicaAssignment((3, 4))}
 
     def test_cancelled_while_leaderless_it_stays_so(self) -> None:
         cluster = Cluster((8, 9), isr=(8,), leader=8, brokers=(1, 2)).start()
@@ -224,6 +225,18 @@ class TestTopicNode:
         assert cluster.stored() == ReplicaAssignment((2,))
         cluster.world.run(process_topic_change(cluster.active))
         assert not cluster.active.context.cluster.partitions_being_reassigned
+
+    def test_another_topic_of_that_name_is_left_as_it_is(self) -> None:
+        """Somebody has deleted the node and created another one, which the controller learns of
+        later. Its version says nothing: it begins at 0, as that of the former one did."""
+        cluster = Cluster((1, 2)).start()
+        cluster.world.delete(paths.topic("t"))
+        cluster.world.create_topic("t", {0: (3, 4)})
+        result = cluster.alter({T0: (2, 3)})[T0]
+        assert result.error_code != 0
+        assert "another one of its name" in str(result.message)
+        stored = cluster.world.topic("t").assignments
+        assert stored == {0: ReplicaAssignment((3, 4))}
 
 
 class TestDeletion:

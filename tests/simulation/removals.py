@@ -1,0 +1,157 @@
+"""What people take away from ZooKeeper behind the controller's back, and what they put there.
+
+Advice of this kind is found: ``rmr /brokers/topics/T`` for a topic that does not go, and ``rmr
+/controller`` after it.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+from regent.controller.state.context import ControllerContext
+from regent.model.errors import MalformedZNodeError
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create, Delete
+from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
+from tests.simulation.replicated_log import Record
+
+if TYPE_CHECKING:
+    from tests.simulation.world import World
+
+
+class Removals:
+    """Removes nodes, and creates some of them again at once.
+
+    Only what Regent knows is expected of it: a controller that was elected later begins a topic of
+    a former name at epochs that brokers ignore, until they are restarted.
+    """
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self._known_to: list[ControllerContext | None] = []
+        self._former: dict[TopicPartition, tuple[LeaderAndIsr, list[Record]]] = {}
+
+    def remove_topic(self) -> bool:
+        """A topic's nodes go; mostly there is another one of that name at once."""
+        rng, workload = self._world.rng, self._world.workload
+        topics = [
+            t for t in self._world.zookeeper.children(paths.BROKER_TOPICS) if t.startswith("t")
+        ]
+        if not topics:
+            return False
+        topic = rng.choice(topics)
+        node = self._world.zookeeper.get(paths.topic(topic))
+        assert node is not None
+        try:
+            znode = decode_topic(topic, node.data)
+        except MalformedZNodeError:
+            return False
+        self._note_who_knows(topic)
+        again = self._another(znode)
+        workload.delete_recursively(paths.topic(topic))
+        if rng.random() < 0.3:
+            workload.multi(Delete(paths.topic_config(topic)))
+        if rng.random() < 0.3:
+            workload.multi(Delete(paths.delete_topic(topic)))
+        if rng.random() < 0.6:
+            workload.multi(Create(paths.topic(topic), encode_topic(again)))
+        else:
+            delay_ms = rng.randint(10, 5_000)
+            create = Create(paths.topic(topic), encode_topic(again))
+            self._world.clock.after(delay_ms, partial(self._create_later, create))
+        return True
+
+    def _create_later(self, operation: Create) -> None:
+        if self._world.is_turbulent:
+            self._world.workload.multi(operation)
+
+    def _context(self) -> ControllerContext | None:
+        """That of the controller, who learns of what is removed now, if it stays so."""
+        active = [p.controller.active for p in self._world.regents if p.is_alive]
+        return next((a.context for a in active if a is not None), None)
+
+    def _note_who_knows(self, topic: str) -> None:
+        context = self._context()
+        if context is not None and not context.cluster.has_topic(topic):
+            context = None
+        self._known_to.append(context)
+        for tp in self._world.safety.seen.partitions_of(topic):
+            self._former.pop(tp, None)
+            history = self._world.safety.seen.history.get(tp)
+            if (
+                context is not None
+                and history
+                and context.cluster.leadership.get(tp) == history[-1]
+                and not context.is_topic_queued_for_deletion(topic)
+                and self._world.zookeeper.get(paths.delete_topic(topic)) is None
+            ):
+                self._former[tp] = history[-1], self._world.ledger.committed(tp)
+
+    @property
+    def are_known(self) -> bool:
+        """Whether who led at each removal still leads. Else brokers know epochs that no controller
+        knows."""
+        now = self._context()
+        return all(context is not None and context is now for context in self._known_to)
+
+    def deleted(self, topic: str) -> None:
+        """A controller has deleted a topic, and its replicas."""
+        self._former = {tp: was for tp, was in self._former.items() if tp.topic != topic}
+
+    def born(self, tp: TopicPartition) -> None:
+        """A partition has its first state. If there was one of that name whose replicas are there
+        still, what was committed to that is committed."""
+        former, context = self._former.pop(tp, None), self._context()
+        if former is None or context is None or not self.are_known:
+            return
+        state, records = former
+        replicas = context.cluster.replicas(tp)
+        if any(r in replicas and context.is_replica_online(r, tp) for r in state.isr):
+            self._world.ledger.committed_before(tp, records)
+
+    def mend(self) -> None:
+        """Brokers know epochs of topics that were removed while nobody led who still leads, and
+        ids of topics that have another one: they are restarted, without the replicas of those."""
+        if self.are_known:
+            return
+        for broker in self._world.brokers.values():
+            if broker.is_running:
+                broker.stop()
+            for tp, log in list(broker.logs.items()):
+                if tp.topic not in self._world.safety.seen.removed_by_hand:
+                    continue
+                node = self._world.zookeeper.get(paths.topic(tp.topic))
+                if node is None or decode_topic(tp.topic, node.data).topic_id != log.topic_id:
+                    del broker.logs[tp]
+
+    def _another(self, znode: TopicZNode) -> TopicZNode:
+        """The same, or fewer, or more partitions, or elsewhere."""
+        rng, brokers = self._world.rng, list(self._world.brokers)
+        kind = rng.choice(("same", "same", "elsewhere", "fewer", "more"))
+        assignments = {
+            p: ReplicaAssignment(assignment.replicas) for p, assignment in znode.assignments.items()
+        }
+        if kind == "elsewhere":
+            assignments = {
+                p: ReplicaAssignment(tuple(rng.sample(brokers, rng.randint(1, 3))))
+                for p in assignments
+            }
+        elif kind == "fewer":
+            assignments = {p: a for p, a in assignments.items() if not p}
+        elif kind == "more":
+            assignments |= {
+                len(assignments): ReplicaAssignment(tuple(rng.sample(brokers, rng.randint(1, 3))))
+            }
+        return TopicZNode(znode.topic_id, assignments)
+
+    def remove_registration(self) -> bool:
+        """Of a broker that lives, and registers again under the same session."""
+        brokers = [b for b in self._world.brokers.values() if b.is_responsive]
+        if not brokers:
+            return False
+        broker = self._world.rng.choice(brokers)
+        broker.was_away = True
+        self._world.safety.seen.unregistered_by_hand[broker.broker_id] = None
+        return self._world.workload.multi(Delete(paths.broker_id(broker.broker_id)))
