@@ -13,7 +13,8 @@ from regent.controller.state.context import ControllerContext
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Create, Delete
+from regent.zk_data.controller import encode_controller_epoch
+from regent.zk_data.operations import Create, Delete, SetData
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 from tests.simulation.replicated_log import Record
 
@@ -145,6 +146,21 @@ class Removals:
                 len(assignments): ReplicaAssignment(tuple(rng.sample(brokers, rng.randint(1, 3))))
             }
         return TopicZNode(znode.topic_id, assignments)
+
+    def rewrite_controller_epoch(self) -> bool:
+        """As after a restore of a part, or by a tool: it is higher or lower than before."""
+        rng, workload = self._world.rng, self._world.workload
+        epoch = self._world.safety.epoch
+        if not epoch:
+            return False
+        path, kind = paths.CONTROLLER_EPOCH, rng.choice(("higher", "lower", "again"))
+        wanted = epoch if kind == "again" else epoch + rng.randint(1, 4)
+        if kind == "lower":
+            wanted = rng.randrange(epoch)
+        data = encode_controller_epoch(wanted)
+        if kind != "again":
+            return workload.multi(SetData(path, data))
+        return workload.multi(Delete(path), Create(path, data))
 
     def remove_registration(self) -> bool:
         """Of a broker that lives, and registers again under the same session."""

@@ -46,7 +46,7 @@ FAULTS = (
 SUSPICION = "suspect_regent"
 """Likewise, where replicas of Regent suspect each other."""
 
-REMOVALS = ("remove_topic", "remove_registration")
+REMOVALS = ("remove_topic", "remove_registration", "rewrite_controller_epoch")
 """Methods of :class:`~tests.simulation.removals.Removals`."""
 
 WORK = (

@@ -16,6 +16,7 @@ class Observed:
 
     Attributes:
         epoch: The present controller epoch.
+        is_epoch_rewritten: Whether somebody has ever written another epoch into its node.
         last_zxid: The last transaction that changed anything.
         assignments: As the topic nodes have them, or had them when they were last readable.
         history: Every state of a partition since its creation; the index is the version.
@@ -32,6 +33,7 @@ class Observed:
     """
 
     epoch: int = 0
+    is_epoch_rewritten: bool = False
     last_zxid: int = 0
     assignments: dict[TopicPartition, ReplicaAssignment] = field(default_factory=dict)
     history: dict[TopicPartition, list[LeaderAndIsr]] = field(default_factory=dict)
