@@ -56,7 +56,7 @@ async def run_kopf(
         Exception: kopf could not go on: a right was taken away, the CRD is gone.
     """
     kopf_stop = asyncio.Event()
-    sessions = WatchSessions(on_outdated=kopf_stop.set)
+    sessions = WatchSessions(options.kinds, on_outdated=kopf_stop.set)
 
     def stop(_: asyncio.Future[Any]) -> None:
         kopf_stop.set()

@@ -1,26 +1,29 @@
 """The HTTP sessions of kopf's watch streams: kopf begins a watch that has ended again at once, and
 waits as long as a server says. Both are bounded here. It also uses a session for as long as it is
-not refused (401): one whose certificates are out of date is found out here.
+not refused (401): one whose certificates are out of date is found out here. And it asks once what
+kinds there are, and never watches one that is not there at that moment.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Set
 from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import aiohttp
 import kopf
 from aiohttp.base_protocol import BaseProtocol
 
 from regent.kube.client import retry_after_s, ssl_context, transport_of
-from regent.kube.errors import KubeLoginError
+from regent.kube.errors import KubeError, KubeLoginError
 from regent.kube.login import login
 from regent.kube.work_queue import backoff_s
+from regent.resources.kind import API_VERSION, GROUP, ResourceKind
 
 logger = logging.getLogger(__name__)
 
@@ -160,6 +163,45 @@ class RenewalCheck:
         return await asyncio.to_thread(transport_of, info) != self._transport
 
 
+class DiscoveryCheck:
+    """An aiohttp middleware: kopf looks once, when it begins, which kinds the API server knows. One
+    that is not among them it leaves out without a word for as long as it runs. Who has
+    listed a kind knows that it is there, or was a moment ago: its definition may be about to go,
+    or another API server may not show it yet. So such a look fails, and kopf is begun anew.
+
+    Args:
+        kinds: What is to be watched.
+    """
+
+    def __init__(self, kinds: Collection[ResourceKind]) -> None:
+        self._kinds = kinds
+
+    async def __call__(
+        self, request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
+    ) -> aiohttp.ClientResponse:
+        response = await handler(request)
+        path = request.url.path
+        if path.endswith("/apis"):
+            await self._expect({GROUP}, response, "groups")
+        elif path.endswith(f"/apis/{API_VERSION}"):
+            await self._expect({kind.plural for kind in self._kinds}, response, "resources")
+        return response
+
+    async def _expect(self, names: Set[str], response: aiohttp.ClientResponse, field_: str) -> None:
+        if response.status == HTTPStatus.NOT_FOUND:
+            found: set[Any] = set()
+        elif response.status == HTTPStatus.OK:
+            listed = json.loads(await response.read()).get(field_)
+            found = {each.get("name") for each in listed or ()}
+        else:
+            return  # kopf deals with it
+        missing = sorted(names - found) if self._kinds else ()
+        if missing:
+            raise KubeError(
+                f"the API server does not show {', '.join(missing)} among its {field_} (yet)"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class _Login(kopf.AiohttpSession):
     """A session. It is the same login as another one with the same credentials: by that kopf knows
@@ -173,11 +215,18 @@ class WatchSessions:
     """Makes the sessions of one run of kopf.
 
     Args:
+        kinds: What it watches.
         on_outdated: Called when such a run should end, as new sessions would be bound to another
             address or to other certificates.
     """
 
-    def __init__(self, *, on_outdated: Callable[[], None] = lambda: None) -> None:
+    def __init__(
+        self,
+        kinds: Collection[ResourceKind] = (),
+        *,
+        on_outdated: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._discovery = DiscoveryCheck(kinds)
         self._on_outdated = on_outdated
         self._pacing = WatchPacing()
         self._sessions: list[aiohttp.ClientSession] = []
@@ -193,7 +242,11 @@ class WatchSessions:
         session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=0, ssl=ssl_context(info)),
             headers=info.as_http_headers(),
-            middlewares=(self._pacing, RenewalCheck(transport, self._on_outdated)),
+            middlewares=(
+                self._discovery,
+                self._pacing,
+                RenewalCheck(transport, self._on_outdated),
+            ),
         )
         self._sessions.append(session)
         return _Login(

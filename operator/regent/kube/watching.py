@@ -14,6 +14,7 @@ from typing import Any
 import aiohttp
 
 from regent.kube.confirmation import ConfirmationRounds
+from regent.kube.errors import KubeError
 from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.object_cache import ObjectCache, ObjectKey
 from regent.kube.resync import Resync
@@ -141,7 +142,7 @@ def reason_of(error: Exception) -> str:
 
 def _is_refusal(error: Exception) -> bool:
     """Whether the API server has answered so (kopf has no public type for that): no defect."""
-    return isinstance(error.__cause__, aiohttp.ClientResponseError)
+    return isinstance(error, KubeError) or isinstance(error.__cause__, aiohttp.ClientResponseError)
 
 
 def _named(namespaces: tuple[str, ...]) -> tuple[str, ...]:

@@ -19,6 +19,7 @@ import trustme
 from aiohttp import web
 
 from regent.kube import login as login_module
+from regent.kube.errors import KubeError
 from regent.kube.kopf_runner import KopfOptions, run_kopf
 from regent.kube.watch_session import (
     PAUSE_MAX_S,
@@ -222,6 +223,54 @@ async def test_a_server_that_names_a_date_does_not_end_the_stream(
         assert response.status == 200
     await sessions.close()
     assert len(server.requests) == 2
+
+
+VERSION_PATH = "/apis/kafka.regent.dev/v1alpha1"
+
+
+@pytest.mark.parametrize(
+    ("path", "answer", "missing"),
+    [
+        ("/apis", {"groups": [{"name": "apps"}]}, "kafka.regent.dev"),
+        ("/apis", {"groups": [{"name": "apps"}, {"name": "kafka.regent.dev"}]}, None),
+        (VERSION_PATH, {"resources": [{"name": "brokerdrains"}]}, "kafkatopics"),
+        (VERSION_PATH, {"resources": [{"name": "kafkatopics"}]}, None),
+        (VERSION_PATH, 404, "kafkatopics"),
+        (VERSION_PATH, 503, None),
+        (LIST, {"items": []}, None),
+    ],
+)
+async def test_a_kind_that_is_not_shown_yet_is_looked_for_again_and_never_left_out(
+    server: Server, kubeconfig: None, path: str, answer: int | dict[str, Any], missing: str | None
+) -> None:
+    """kopf looks once, and would not watch it for as long as it runs."""
+    server.valid_token = "wrong"
+    server.answers = [
+        web.Response(status=answer) if isinstance(answer, int) else web.json_response(answer)
+    ]
+    sessions = WatchSessions((KafkaTopic.kind,))
+    http = (await sessions.login()).aiohttp_session
+    try:
+        if missing is None:
+            async with http.get(f"{server.url}{path}") as response:
+                assert answer in (response.status, await response.json(content_type=None))
+        else:
+            with pytest.raises(KubeError, match=missing):
+                await http.get(f"{server.url}{path}")
+    finally:
+        await sessions.close()
+
+
+async def test_a_run_that_was_not_shown_its_kind_ends(server: Server, kubeconfig: None) -> None:
+    server.valid_token = "wrong"
+    never = asyncio.get_running_loop().create_future()
+    known: dict[str, list[str]] = {"groups": [], "versions": []}
+    server.answers = [web.json_response(known) for _ in range(5)]
+    options = KopfOptions(
+        kinds=(KafkaTopic.kind,), on_event=lambda *_: None, on_signal=lambda: None
+    )
+    with pytest.raises(KubeError, match=r"kafka\.regent\.dev"):
+        await run_kopf(options, namespaces=("default",), until=(never,))
 
 
 class Pod:
