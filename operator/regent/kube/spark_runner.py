@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +18,6 @@ from typing import Final
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import (
-    NAMESPACE_TERMINATING,
     KubeApiError,
     KubeConflictError,
     KubeError,
@@ -56,7 +56,9 @@ _LOG_LINES: Final = "20"
 _LOG_BYTES: Final = "16384"
 _GONE_WITHIN_S: Final = 60.0
 _DEFINITION_ENDS: Final = "not allowed while custom resource definition is terminating"
-"""The API server's words, and all that tells this refusal (403) from that of a missing right."""
+_RIGHT_MISSING: Final = re.compile(r" cannot \w+ resource\b")
+"""The API server's words, and all that tells refusals (403) from one another: those of quotas and
+of admission policies have the same status."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +317,6 @@ def _refused(spark: SparkTask, error: KubeError) -> PlannerFailed:
     if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
         if _DEFINITION_ENDS in str(error):
             advice = "; the Spark Operator's definitions are being deleted: install it again"
-        elif NAMESPACE_TERMINATING not in error.causes:
+        elif _RIGHT_MISSING.search(str(error)):
             advice = "; the chart grants the right with planner.spark.enabled"
     return PlannerFailed(f"SparkApplication {spark.name}: {error}{advice}")

@@ -210,12 +210,13 @@ async def test_without_the_spark_operator_it_says_so(spark: SparkRunner, server:
             },
             "",
         ),
+        ({"message": "secrets is forbidden: exceeded quota: small"}, ""),
     ],
 )
 async def test_the_advice_is_for_what_was_refused(
     spark: SparkRunner, server: ApiServer, refusal: dict[str, Any], advice: str
 ) -> None:
-    """All three are refusals with the same status."""
+    """All are refusals with the same status."""
     assert server.job is not None
     server.job["metadata"]["labels"] = {}  # it is not listed
     server.refusal = refusal

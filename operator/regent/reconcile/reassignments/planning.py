@@ -198,7 +198,10 @@ def _rebalancing(request: ReassignmentRequest, found: Rebalancing) -> Reassignme
 
 
 def _being_planned(request: ReassignmentRequest) -> ReassignmentPlan:
-    message = "the planner is at work; the plan comes when it is ready"
+    message = (
+        "the planner is at work, for this resource or for others first; the plan comes when it is "
+        "ready"
+    )
     assessment = Assessment(Progress.PROGRESSING, ConditionReason.PLANNING, message)
     status = status_in(
         request,
