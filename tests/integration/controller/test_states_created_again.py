@@ -66,3 +66,23 @@ def test_a_new_leader_leads(fresh_cluster: Cluster) -> None:
         (said,) = [entry for entry in process.log_entries() if SET_BACK in entry["message"]]
         assert said["partitions"] == 1
         cluster.wait_for_consistency()
+
+
+def test_a_state_that_was_deleted_keeps_nobody_from_leading(fresh_cluster: Cluster) -> None:
+    cluster, topic = fresh_cluster, "deleted"
+    with regent(cluster) as process:
+        process.wait_until_active()
+        cluster.znodes.create_topic(topic, {0: [1, 2, 3]})
+        cluster.wait_in_sync(topic)
+        cluster.tools.produce(topic, ["before"])
+        before = cluster.znodes.state(topic)
+
+        cluster.znodes.client.delete(state_path(topic))
+        cluster.kill_broker(1)
+        cluster.wait_for_leader(topic, 2)
+        assert cluster.znodes.state(topic)["leader_epoch"] == before["leader_epoch"] + 1
+        cluster.tools.produce(topic, ["after"])
+        cluster.broker(1).start()
+        cluster.wait_in_sync(topic)
+        assert cluster.tools.consume(topic, 2) == ["before", "after"]
+        cluster.wait_for_consistency()

@@ -13,6 +13,10 @@ A path may be gone itself: ``rmr /admin/delete_topics`` is advice that people fi
 could be deleted, and Kafka's tools, which create it again, would not be noticed. So it is created
 again.
 
+Somebody may have written ``/controller_epoch`` while ``/controller`` stayed. Then no write of ours
+passes the fence, and after a pause nothing is sent either, while everybody takes us for the
+controller. The next write would show that, whenever that is. So the fence is looked up, too.
+
 Changes of single nodes (a topic that grows while it is closed to us) are not looked up, unless
 somebody tried to read them in vain: there may be 100,000 of them. Upstream looks nothing up.
 """
@@ -22,7 +26,7 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ArmTimer, Enqueue, PublishView
+from regent.controller.effects import ArmTimer, Enqueue, Multi, PublishView
 from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import WatchCheck
 from regent.controller.partitions import isr_changes, waiting_leaders
@@ -31,6 +35,8 @@ from regent.controller.state.causes import CauseKind
 from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
 from regent.controller.topics import topic_changes
+from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.controller.znodes.transactions import raise_if_moved
 from regent.zk_data.permitted_reads import parts_that_may_be_closed
 
 _TIMER: Final = "watch check"
@@ -65,6 +71,7 @@ async def _read_unreadable_topics(active: ActiveController) -> None:
 async def process_watch_check(active: ActiveController) -> None:
     """Have everything looked at that watches are to report. What is watched may have been deleted,
     and a watch needs a node. What was refused, or overwritten, is tried again."""
+    raise_if_moved(await Multi([epoch_guard(active.context)]))
     await restore_persistent_paths(active)
     await _read_unreadable_topics(active)
     await _repeat_elections(active)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.failed_elections import Failures, NoCandidate
+from regent.controller.transitions.missing_states import create_parents
 from regent.controller.transitions.partition_epochs import exceed_former_epochs
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
@@ -56,7 +57,7 @@ async def create_first_states(
             result.failures[tp] = NoCandidate(f"none of its replicas {list(replicas)} is live")
     if not first:
         return result
-    await _create_parents(context, first)
+    await create_parents(context, first)
     results = await Write(
         [
             Create(paths.partition_state(tp), encode_partition_state(state))
@@ -111,14 +112,3 @@ async def _follow_vanished(
     result.existing.extend(reached.conflicts)
     result.failures.update(reached.failures)
     vanished.forget(former)
-
-
-async def _create_parents(context: ControllerContext, partitions: Iterable[TopicPartition]) -> None:
-    guard = epoch_guard(context)
-    topics = dict.fromkeys(tp.topic for tp in partitions)
-    await Write(
-        [Create(paths.topic_partitions(topic), exist_ok=True) for topic in topics], guard=guard
-    )
-    await Write(
-        [Create(paths.topic_partition(tp), exist_ok=True) for tp in partitions], guard=guard
-    )

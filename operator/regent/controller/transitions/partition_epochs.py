@@ -22,17 +22,16 @@ from typing import Final, NamedTuple
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.missing_states import restore_missing, topics_as_known
 from regent.controller.transitions.partition_state_znodes import (
     StatesRead,
     epoch_guard,
     read_partition_states,
     with_partition_epoch,
 )
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WriteResult, Written, ZkError
-from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.topics import encode_partition_state
 
 WRITES_MAX: Final = 10_000
@@ -182,12 +181,15 @@ async def read_states_again(
 ) -> StatesRead:
     """:func:`read_partition_states` of partitions of which states may be known. None that is read
     has a lower partition epoch than is known: those that had have been written until they exceed
-    it, and are among the failures if that cannot be done.
+    it, and are among the failures if that cannot be done. One that somebody has deleted is created
+    again (:mod:`regent.controller.transitions.missing_states`).
 
     The exceptions are states of other topics of the same name, those that a later controller has
     written, and those that are too far behind.
     """
     read = await read_partition_states(partitions, log, watch=watch)
+    if read.missing:
+        await restore_missing(context, read, log, watch=watch)
     behind = await _set_back(context, read.states)
     if behind:
         await _catch_up(context, read, behind, log, watch=watch)
@@ -208,16 +210,8 @@ async def _set_back(
     }
     if not behind:
         return behind
-    topics = list(dict.fromkeys(tp.topic for tp in behind))
-    nodes = await read_permitted([paths.topic(topic) for topic in topics])
-    czxids = context.cluster.topic_czxids
     # Of a node that may not be read nobody knows, and a higher version does no harm.
-    same = {
-        topic
-        for topic, node in zip(topics, nodes, strict=True)
-        if node is not None
-        and (isinstance(node, UnreadableZNode) or node.czxid == czxids.get(topic))
-    }
+    same = await topics_as_known(context, behind)
     return {tp: state for tp, state in behind.items() if tp.topic in same}
 
 

@@ -102,7 +102,8 @@ class StatesWritten(NamedTuple):
 
     Attributes:
         written: The states as stored, with their new partition epochs.
-        conflicts: Partitions whose state changed since it was read: read again, decide again.
+        conflicts: Partitions whose state changed since it was read, or was deleted: read again,
+            decide again.
         failures: Partition -> why its state could not be written.
     """
 
@@ -125,7 +126,7 @@ async def write_partition_states(
     for (tp, state), result in zip(states.items(), results, strict=True):
         if isinstance(result, Written):
             written[tp] = stored.under(state, result.version)
-        elif result is ZkError.BAD_VERSION:
+        elif result in (ZkError.BAD_VERSION, ZkError.NO_NODE):
             conflicts.append(tp)
         else:
             failures[tp] = f"ZooKeeper answered {result.value} for its state znode"

@@ -310,11 +310,14 @@ class TestALeaderThatWouldWait:
 
     def test_if_nothing_can_be_written_it_gets_one_as_soon_as_that_is_possible(self) -> None:
         world, active = cluster()
-        world.delete(paths.partition_state(T0))
+        client = take_rights(world)
+        active = world.fail_over()
+        closed = (paths.partition_state(T0), Right.WRITE)
+        client.missing.add(closed)
         assert error_of(ask(world, active, request(active, change(1)))) == UNKNOWN_SERVER_ERROR
         world.run(waiting_leaders.repeat(active))
         assert len(world.log.errors(LEADERS_WAIT)) == 2
-        world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH)
+        client.missing.remove(closed)
         world.run(waiting_leaders.repeat(active))
         state = world.state(T0)
         assert state is not None

@@ -18,6 +18,7 @@ from regent.model.errors import ControllerMovedError
 from regent.model.partition import KnownEpochs
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
     ID,
@@ -179,11 +180,14 @@ def test_what_somebody_writes_meanwhile_is_not_overwritten() -> None:
 
 
 def test_the_leader_epoch_is_raised_as_soon_as_it_can_be_written() -> None:
-    world, active = cluster()
-    world.delete(paths.partition_state(T0))
+    world, _ = cluster()
+    client = take_rights(world)
+    active = world.fail_over()
+    closed = (paths.partition_state(T0), Right.WRITE)
+    client.missing.add(closed)
     wanted = request(active, change(1, leader_epoch=EPOCH + 7))
     assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-    world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH)
+    client.missing.remove(closed)
     world.run(waiting_leaders.repeat(active))
     state = world.state(T0)
     assert state is not None

@@ -11,6 +11,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.operations import Check
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.unit.controller.processes import denying
 from tests.unit.controller.world import World, leader_and_isr
@@ -40,13 +41,26 @@ def check(world: World, controller: KafkaController) -> None:
 
 
 def written(world: World) -> list[object]:
-    """The operations that the core has asked for."""
+    """The operations that the core has asked for, without those that only look."""
     return [
         operation
         for effect in world.driver.performed
         if isinstance(effect, effects.Multi | effects.Write)
         for operation in effect.operations
+        if not isinstance(operation, Check)
     ]
+
+
+def test_a_controller_whose_epoch_somebody_has_written_is_elected_again(world: World) -> None:
+    """``/controller`` is ours, and no write passes the fence."""
+    controller = world.active_controller()
+    assert controller.active is not None
+    epoch = controller.active.context.term.epoch
+    world.put(paths.CONTROLLER_EPOCH, str(epoch).encode())
+    check(world, controller)
+    world.process(controller, world.driver.timers.pop("reelect").event)
+    assert controller.active is not None
+    assert controller.active.context.term.epoch > epoch
 
 
 def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> None:

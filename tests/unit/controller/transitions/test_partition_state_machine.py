@@ -10,6 +10,7 @@ from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions import election
 from regent.controller.transitions.election import ElectionStrategy
+from regent.controller.transitions.missing_states import RESTORED
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
@@ -198,7 +199,7 @@ class TestLaterLeader:
         assert reported["znodes"] == 1
         assert paths.partition_state(partitions[2]) in str(reported["examples"])
 
-    def test_a_state_that_vanishes_between_reading_and_writing_is_a_failure(self) -> None:
+    def test_a_state_that_vanishes_between_reading_and_writing_is_created_again(self) -> None:
         world = world_with_leader(live=(2,))
         active = world.load()
         changes = [
@@ -207,13 +208,41 @@ class TestLaterLeader:
         ]
 
         def disturb(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.Write):
+            if isinstance(effect, effects.Write) and changes:
                 changes.pop()()
 
         world.driver.before = disturb
-        assert "NONODE" in go_online(world, active, TP)[TP]
-        assert active.context.partition_state(TP) is PartitionState.OFFLINE
-        assert world.driver.sent == []
+        before = active.context.cluster.leadership[TP]
+        assert go_online(world, active, TP) == {}
+        state = world.state(TP)
+        assert state is not None
+        assert (state.leader, state.leader_epoch) == (2, before.leader_epoch + 1)
+        assert state.partition_epoch > before.partition_epoch
+        (warned,) = world.log.warnings(RESTORED)
+        assert warned["examples"] == [str(TP)]
+
+    def test_a_deleted_state_is_not_created_again_where_nobody_in_sync_is_alive(self) -> None:
+        world = world_with_leader(live=(3,))
+        active = world.load()
+        world.delete(paths.partition_state(TP))
+        assert "does not exist" in go_online(world, active, TP)[TP]
+        assert world.state(TP) is None
+
+    @pytest.mark.parametrize("again", [True, False])
+    def test_a_deleted_state_is_not_created_again_below_another_topic(self, again: bool) -> None:
+        world = world_with_leader(live=(2,))
+        active = world.load()
+        for path in (
+            paths.partition_state(TP),
+            paths.topic_partition(TP),
+            paths.topic_partitions("t"),
+            paths.topic("t"),
+        ):
+            world.delete(path)
+        if again:
+            world.create_topic("t", {0: (2, 1)})
+        assert "does not exist" in go_online(world, active, TP)[TP]
+        assert world.state(TP) is None
 
     def test_a_partition_without_an_assignment_has_no_candidate(self) -> None:
         world = world_with_leader(live=(2,))

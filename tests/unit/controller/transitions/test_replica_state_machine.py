@@ -154,14 +154,18 @@ class TestOffline:
         assert len(world.log.errors("Replicas not removed from the ISR")) == 1
 
     @pytest.mark.parametrize("queued", [True, False])
-    def test_a_missing_state_matters_unless_the_topic_is_being_deleted(self, queued: bool) -> None:
+    def test_a_missing_state_is_created_again_unless_the_topic_is_being_deleted(
+        self, queued: bool
+    ) -> None:
         world, active = loaded()
         if queued:
             active.context.queue_topic_for_deletion("t")
         world.delete(paths.partition_state(TP))
         stop(world, active, 3)
-        expected = ReplicaState.OFFLINE if queued else ReplicaState.ONLINE
-        assert active.context.replica_state(3, TP) is expected
+        assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
+        state = world.state(TP)
+        assert (state is None) == queued
+        assert state is None or 3 not in state.isr
 
     def test_replicas_of_a_topic_being_deleted_shrink_the_isr_without_telling_the_others(
         self,

@@ -1,0 +1,96 @@
+"""States that somebody has deleted, of partitions that are known and could be led.
+
+Nobody can be elected by a state that does not exist, and no follower can leave its ISR. So the
+state is created again as it is known, once it is needed. It is not where nobody of the ISR is
+alive: then it does not help, and who deletes it wants another controller to begin with whoever is
+there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from regent.controller.effects import Write
+from regent.controller.log import ControllerLog, examples
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.partition_state_znodes import (
+    StatesRead,
+    epoch_guard,
+    read_partition_states,
+)
+from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Create
+from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.topics import encode_partition_state
+
+RESTORED: Final = "States of partitions had been deleted, and are created again as they were known"
+
+
+async def restore_missing(
+    context: ControllerContext, read: StatesRead, log: ControllerLog, *, watch: bool
+) -> None:
+    """Create states again that were not found, and read them. ``read`` is corrected."""
+    lost = [tp for tp in read.missing if _can_be_led(context, tp)]
+    if not lost:
+        return
+    same = await topics_as_known(context, lost)
+    lost = [tp for tp in lost if tp.topic in same]
+    if not lost:
+        return
+    await create_parents(context, lost)
+    known = context.cluster.leadership
+    await Write(
+        [Create(paths.partition_state(tp), encode_partition_state(known[tp])) for tp in lost],
+        guard=epoch_guard(context),
+    )
+    again = await read_partition_states(lost, log, watch=watch)
+    found = [tp for tp in lost if tp not in again.missing]
+    if found:
+        log.warning(RESTORED, partitions=len(found), examples=examples(map(str, found)))
+    read.missing[:] = [tp for tp in read.missing if tp not in frozenset(found)]
+    read.states.update(again.states)
+    read.failures.update(again.failures)
+
+
+def _can_be_led(context: ControllerContext, tp: TopicPartition) -> bool:
+    """Whether a known state allows somebody to lead."""
+    state = context.cluster.leadership.get(tp)
+    return (
+        state is not None
+        and not context.is_topic_queued_for_deletion(tp.topic)
+        and any(
+            context.is_replica_online(replica, tp, include_shutting_down=True)
+            for replica in state.isr
+        )
+    )
+
+
+async def topics_as_known(
+    context: ControllerContext, partitions: Iterable[TopicPartition]
+) -> frozenset[str]:
+    """The topics of partitions whose nodes are those that are known, or may not be read."""
+    topics = list(dict.fromkeys(tp.topic for tp in partitions))
+    nodes = await read_permitted([paths.topic(topic) for topic in topics])
+    czxids = context.cluster.topic_czxids
+    return frozenset(
+        topic
+        for topic, node in zip(topics, nodes, strict=True)
+        if node is not None
+        and (isinstance(node, UnreadableZNode) or node.czxid == czxids.get(topic))
+    )
+
+
+async def create_parents(context: ControllerContext, partitions: Iterable[TopicPartition]) -> None:
+    """Create the nodes that states of partitions are below."""
+    guard = epoch_guard(context)
+    partitions = list(partitions)
+    topics = dict.fromkeys(tp.topic for tp in partitions)
+    await Write(
+        [Create(paths.topic_partitions(topic), exist_ok=True) for topic in topics], guard=guard
+    )
+    await Write(
+        [Create(paths.topic_partition(tp), exist_ok=True) for tp in partitions], guard=guard
+    )
