@@ -144,7 +144,7 @@ class BrokerChannel:
         self._on_response = on_response
         self._on_settled = on_settled
         self._encoding = encoding
-        self._ahead = EncodingAhead(self._encode_next_update, writing=writing)
+        self._ahead = EncodingAhead(writing=writing)
         self._supported: Mapping[int, VersionRange] = {}
         self.pending = PendingRequests(broker.broker_id, shared=shared)
         self._something_waits = asyncio.Event()
@@ -241,6 +241,11 @@ class BrokerChannel:
                 # Until there is a connection, what waits goes on to be merged.
                 await self._until_it_works(self._connect)
                 await self._exchange(self.pending.take())
+        except asyncio.CancelledError:
+            # A task that keeps it is in a circle with this channel, and so with all that waits:
+            # nobody would free that, as the collector hardly ever looks at what terms leave.
+            if not self._closed:
+                raise
         finally:
             self._disconnect()
             self.settled.set()
@@ -315,11 +320,9 @@ class BrokerChannel:
         """The version at which to send a request; None: leave it out. Not so leadership: a broker
         that cannot be told of that is as out of reach as one that does not answer."""
         await self._connect()
-        api_key = api_key_of(request)
+        api_key, protocol = api_key_of(request), self._protocol_version()
         try:
-            return choose_version(
-                api_key, protocol=self._protocol_version(), supported=self._supported
-            )
+            return choose_version(api_key, protocol=protocol, supported=self._supported)
         except UnsupportedBrokerError as error:
             if leadership_in(request):
                 raise
@@ -345,11 +348,8 @@ class BrokerChannel:
         if updates is None:
             return
         with contextlib.suppress(UnsupportedBrokerError):  # reported when its turn has come
-            version = choose_version(
-                update_metadata.API_KEY,
-                protocol=self._protocol_version(),
-                supported=self._supported,
-            )
+            protocol, key = self._protocol_version(), update_metadata.API_KEY
+            version = choose_version(key, protocol=protocol, supported=self._supported)
             encode_ahead(updates, version)
 
     async def _send(self, request: ControlRequest, version: int, body: Body) -> ControlResponse:
@@ -369,7 +369,7 @@ class BrokerChannel:
                         body,
                         flexible=is_flexible(request, version),
                         may_go_on=self._may_send,
-                        on_sent=self._ahead.on_sent,
+                        on_sent=functools.partial(self._ahead.on_sent, self._encode_next_update),
                     )
             except SendingStoppedError:  # no fault of the broker, which may have got a part
                 self._disconnect()

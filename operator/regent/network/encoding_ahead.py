@@ -18,13 +18,11 @@ class EncodingAhead:
     Not while requests to other brokers are on their way: that would keep their ends back.
 
     Args:
-        encode: Encodes what waits. All receivers share the bytes.
         writing: Those whose request has begun to leave, and not ended; the same set for the
             channels of all brokers.
     """
 
-    def __init__(self, encode: Callable[[], None], *, writing: set[EncodingAhead]) -> None:
-        self._encode = encode
+    def __init__(self, *, writing: set[EncodingAhead]) -> None:
         self._writing = writing
         self._timer: asyncio.TimerHandle | None = None
 
@@ -32,10 +30,14 @@ class EncodingAhead:
         """A request begins to leave."""
         self._writing.add(self)
 
-    def on_sent(self) -> None:
-        """Its end has left: the broker has something to work on."""
+    def on_sent(self, encode: Callable[[], None]) -> None:
+        """Its end has left: the broker has something to work on.
+
+        Args:
+            encode: Encodes what waits. All receivers share the bytes.
+        """
         self._writing.discard(self)
-        self._encode_in(_AHEAD_S)
+        self._encode_in(_AHEAD_S, encode)
 
     def on_ended(self) -> None:
         """No more of it will leave: it was answered, has failed, or was stopped."""
@@ -47,12 +49,13 @@ class EncodingAhead:
             self._timer.cancel()
             self._timer = None
 
-    def _encode_in(self, seconds: float) -> None:
+    def _encode_in(self, seconds: float, encode: Callable[[], None]) -> None:
         self.cancel()
-        self._timer = asyncio.get_running_loop().call_later(seconds, self._encode_unless, seconds)
+        loop = asyncio.get_running_loop()
+        self._timer = loop.call_later(seconds, self._encode_unless, seconds, encode)
 
-    def _encode_unless(self, waited_s: float) -> None:
+    def _encode_unless(self, waited_s: float, encode: Callable[[], None]) -> None:
         if self._writing:
-            self._encode_in(2 * waited_s)
+            self._encode_in(2 * waited_s, encode)
         else:
-            self._encode()
+            encode()

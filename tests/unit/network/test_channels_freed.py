@@ -1,0 +1,92 @@
+"""A channel that has ended is freed at once, with all that waited for its broker.
+
+What a term leaves the collector of Python hardly ever looks at: a circle of references would stay
+as long as the process, and what waits for a broker may be every partition of the cluster.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from regent.model.cluster import Broker, EndPoint
+from regent.network.controller_channel_manager import ControllerChannelManager
+from sandbox import wait_until_async
+from tests.support.stub_broker import StubBroker
+from tests.unit.network.open_channels import DEAD_PORT, batch, channels
+
+
+@pytest.fixture(autouse=True)
+def _without_the_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def channel_to(manager: ControllerChannelManager, broker_id: int) -> Callable[[], object]:
+    """A channel that is open, as long as somebody else keeps it."""
+    return weakref.ref((manager._channels | manager._standing_by)[broker_id])
+
+
+async def until(condition: Callable[[], object], describe: str) -> None:
+    async def look() -> bool:
+        return bool(condition())
+
+    await wait_until_async(look, until=bool, describe=describe, timeout_s=10)
+
+
+async def test_one_that_has_nothing_to_send() -> None:
+    async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
+        manager.send(batch(stub))
+        await responses.wait_for(3)
+        channel = channel_to(manager, 1)
+        manager.close_all()
+        await manager.wait_closed()
+        await until(lambda: channel() is None, "the channel to be freed")
+
+
+async def test_one_whose_broker_does_not_answer() -> None:
+    async with StubBroker(1) as stub, channels(stub.registration) as (manager, _):
+        stub.hold.clear()
+        manager.send(batch(stub))
+        manager.send(batch(stub, number=1))
+        await stub.wait_for(1)
+        channel = channel_to(manager, 1)
+        manager.close_all()
+        await manager.wait_closed()
+        await until(lambda: channel() is None, "the channel to be freed")
+        stub.hold.set()
+
+
+async def test_one_whose_broker_is_out_of_reach() -> None:
+    broker = Broker(1, 7, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT),))
+    async with channels(broker) as (manager, _):
+        await until(lambda: manager.problems(), "the channel to have failed")
+        channel = channel_to(manager, 1)
+        manager.close_all()
+        await manager.wait_closed()
+        await until(lambda: channel() is None, "the channel to be freed")
+
+
+async def test_one_that_a_standby_has() -> None:
+    async with StubBroker(1) as stub, channels() as (manager, _):
+        manager.close_all()
+        manager.stand_by([stub.registration])
+        await until(lambda: manager.standing_by, "the connection of the standby")
+        channel = channel_to(manager, 1)
+        manager.close_all()
+        await manager.wait_closed()
+        await until(lambda: channel() is None, "the channel to be freed")
+
+
+async def test_one_that_is_replaced_when_its_broker_has_started_again() -> None:
+    async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
+        manager.send(batch(stub))
+        await responses.wait_for(3)
+        channel = channel_to(manager, 1)
+        manager.update(opened=[stub.registration])
+        await until(lambda: channel() is None, "the channel to be freed")
