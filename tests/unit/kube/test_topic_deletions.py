@@ -1,0 +1,55 @@
+"""A KafkaTopic is deleted: the API server is asked whether its definition is, too."""
+
+from __future__ import annotations
+
+import copy
+
+from regent.resources.kafka_topic import FINALIZER
+from tests.unit.kube.test_object_cache import body
+from tests.unit.kube.test_topic_reconciler import OWNED, Bench, a_topic
+
+
+def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> None:
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+    bench.definition_goes = True
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicRetained")]
+    assert bench.ages == [0.0], "an earlier answer says nothing"
+
+
+def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for() -> None:
+    """With a slow API server that takes seconds, and what is deleted does not come back."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+
+    def retain() -> None:
+        bench.stored["spec"]["deletionPolicy"] = "Retain"
+        bench.store.change(generation=2)
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    bench.on_question = retain
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicRetained")]
+
+
+def test_a_protected_topic_does_not_hold_up_the_end_of_the_definition() -> None:
+    """Also if the definition is deleted after the resource: nothing else says so."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    stored = body(version="5", metadata=metadata, status=OWNED)
+    stored["spec"]["deletionPolicy"] = "Protect"
+    bench = Bench(stored, a_topic())
+
+    def delete_definition() -> None:
+        assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
+        assert bench.looks == [60.0]
+        bench.definition_goes = True
+
+    bench.reconcile(times=2, between=lambda: None if bench.definition_goes else delete_definition())
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert ("Normal", "TopicRetained") in bench.events
