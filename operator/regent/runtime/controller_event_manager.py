@@ -16,6 +16,7 @@ from regent.controller.event_merging import EventQueue
 from regent.controller.events import ControllerEvent, LeaderAndIsrResponseReceived
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
+from regent.runtime.command_reply import refuse_if_given_up
 from regent.runtime.interpreter import Interpreter
 
 FORMER_KEPT_S: Final = 10.0
@@ -73,6 +74,8 @@ class ControllerEventManager:
                 self._wake.clear()
                 await self._wake.wait()
             event, queued_at = self._queue.take()
+            if refuse_if_given_up(event):
+                continue
             began = self.busy_since = time.monotonic()
             self.state = event.state
             was_active = self._controller.active

@@ -342,7 +342,8 @@ class ControllerPort(Protocol):
         ...
 
     async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
-        """Carry commands out, together and in order; may be awaited in any event loop.
+        """Carry commands out, together and in order; may be awaited in any event loop. Who stops
+        waiting takes back what has not begun by then.
 
         Never raises for what a command asks: a controller that is not active answers
         ``Rejected(NOT_CONTROLLER)``.

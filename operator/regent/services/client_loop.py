@@ -29,6 +29,7 @@ from regent.observability.logs import StandardControllerLog
 from regent.protocol.control_requests import ControlResponse
 from regent.runtime.admin_port import AdminRequestsPort
 from regent.runtime.collector import Collector
+from regent.runtime.command_reply import is_given_up
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
 from regent.runtime.standby_keeper import SELF_CHECK_INTERVAL_S
@@ -278,6 +279,10 @@ class ClientLoop:
             await self._questions.go_on()
             while submissions:
                 commands, reply = submissions[0]
+                if is_given_up(reply):
+                    reply(refused(commands, "nobody waits for it any more"))
+                    submissions.popleft()
+                    continue
                 await self._questions.begin(submissions[0], steering.process(commands, reply))
                 submissions.popleft()
         except BaseException:

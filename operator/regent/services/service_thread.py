@@ -13,6 +13,7 @@ from typing import Any
 
 from regent.controller.commands import Command, Outcome, not_controller
 from regent.network.lookup_loop import LookupLoop
+from regent.runtime.command_reply import CommandReply
 
 logger = logging.getLogger(__name__)
 
@@ -78,14 +79,18 @@ class ServiceThread(ABC):
         if self._loop is None or self.has_ended or self._loop.is_closed():
             self._pending.pop(future, None)
             return not_controller(commands)
-        self._loop.call_soon_threadsafe(self._take, commands, partial(_resolve, future))
-        return await asyncio.wrap_future(future)
+        reply = CommandReply(future)
+        self._loop.call_soon_threadsafe(self._take, commands, reply)
+        try:
+            return await asyncio.wrap_future(future)
+        except asyncio.CancelledError:
+            reply.is_given_up = True
+            raise
 
     @abstractmethod
-    def _take(
-        self, commands: tuple[Command, ...], reply: Callable[[Sequence[Outcome]], None]
-    ) -> None:
-        """Commands have come. Called in the thread; each caller gets an answer some time."""
+    def _take(self, commands: tuple[Command, ...], reply: CommandReply) -> None:
+        """Commands have come. Called in the thread; each caller gets an answer some time. What
+        has not begun when nobody waits for it any more is not carried out."""
 
     @abstractmethod
     async def _live(self, stop: asyncio.Event) -> None:
@@ -105,16 +110,10 @@ class ServiceThread(ABC):
             logger.critical("Controller thread failed", exc_info=failure)
         finally:
             for future, answer in list(self._pending.items()):
-                _resolve(future, answer())
+                CommandReply(future)(answer())
             self._ended.set_result(None)
 
     async def _main(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._stop = asyncio.Event()
         await self._live(self._stop)
-
-
-def _resolve(future: concurrent.futures.Future[Any], answer: Any) -> None:
-    """Answer once. Only the service's thread does, without cancellation: so nothing races."""
-    if not future.done():
-        future.set_result(answer)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import gc
 import weakref
 from collections.abc import AsyncIterator, Callable
@@ -16,6 +17,7 @@ from regent.controller import events as e
 from regent.controller.commands import CreateTopic, Reason, Rejected
 from regent.controller.controller_state import ControllerState
 from regent.runtime.collector import Collector
+from regent.runtime.command_reply import CommandReply
 from regent.runtime.controller_event_manager import ControllerEventManager
 from tests.unit.runtime.worlds import Process
 
@@ -89,6 +91,24 @@ async def test_the_expiry_of_the_session_jumps_the_queue() -> None:
         ((outcome,),) = answers
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.NOT_CONTROLLER
+
+
+async def test_commands_that_nobody_waits_for_any_more_are_not_carried_out() -> None:
+    """Who has stopped waiting goes on without them: says that a topic stays, for instance."""
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        await counts.until(1)
+        replies = [CommandReply(concurrent.futures.Future()) for _ in range(2)]
+        for name, reply in zip(("given-up", "awaited"), replies, strict=True):
+            manager.put(e.CommandsReceived((CreateTopic(name, 1),), reply_to=reply))
+        replies[0].is_given_up = True
+        await counts.until(2)
+    assert all(reply.future.done() for reply in replies)
+    ((refused,), (answered,)) = (reply.future.result() for reply in replies)
+    assert refused.reason is Reason.NOT_CONTROLLER
+    assert answered.reason is not Reason.NOT_CONTROLLER, "there are no brokers"
+    assert counts.states[1:] == [ControllerState.COMMAND]
 
 
 async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dropped() -> None:

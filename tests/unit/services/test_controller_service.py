@@ -22,6 +22,7 @@ from regent.model.partition import TopicPartition
 from regent.network.settings import ChannelSettings
 from regent.observability.http import JsonAnswer
 from regent.observability.metrics import EventMetrics
+from regent.runtime.command_reply import is_given_up
 from regent.runtime.standby_reader import StandbyReader
 from regent.services import controller_loop, controller_service
 from regent.services.controller_service import ControllerService
@@ -94,6 +95,21 @@ async def test_whoever_stops_waiting_cannot_change_the_future_that_the_controlle
     assert controller.answer() == []
     assert future.result() == not_controller(COMMANDS)
     assert not service._pending
+
+
+async def test_commands_that_nobody_waits_for_any_more_are_known_as_such(
+    service: ControllerService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    controller = Controller(service, monkeypatch)
+    waiting = asyncio.create_task(service.submit(COMMANDS))
+    await controller.arrived.wait()
+    (event,) = controller.events
+    assert not is_given_up(event.reply_to)
+    waiting.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await waiting
+    assert is_given_up(event.reply_to)
+    controller.answer()
 
 
 async def test_an_answer_reaches_whoever_waits(
