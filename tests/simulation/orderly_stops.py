@@ -190,7 +190,8 @@ class OrderlyStops:
         self, process: RegentProcess, context: ControllerContext, tp: TopicPartition
     ) -> None:
         state = context.cluster.leadership.get(tp)
-        if state is None or tp in context.elections_to_repeat:
+        misplaced = tp in self._world.safety.seen.misplaced
+        if state is None or misplaced or tp in context.elections_to_repeat:
             return
         leaving = context.shutting_down_broker_ids
         online = [

@@ -6,6 +6,7 @@ Advice of this kind is found: ``rmr /brokers/topics/T`` for a topic that does no
 
 from __future__ import annotations
 
+import uuid
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -32,6 +33,7 @@ class Removals:
     def __init__(self, world: World) -> None:
         self._world = world
         self._known_to: list[ControllerContext | None] = []
+        self._stateless: dict[TopicPartition, None] = {}
         self._former: dict[TopicPartition, tuple[LeaderAndIsr, list[Record]]] = {}
 
     def remove_topic(self) -> bool:
@@ -80,6 +82,7 @@ class Removals:
         self._known_to.append(context)
         for tp in self._world.safety.seen.partitions_of(topic):
             self._former.pop(tp, None)
+            self._stateless.pop(tp, None)
             history = self._world.safety.seen.history.get(tp)
             if (
                 context is not None
@@ -104,6 +107,11 @@ class Removals:
     def born(self, tp: TopicPartition) -> None:
         """A partition has its first state. If there was one of that name whose replicas are there
         still, what was committed to that is committed."""
+        if tp in self._stateless:
+            del self._stateless[tp]
+            if not self.are_known:
+                self._world.ledger.strike_off(tp)
+            return
         former, context = self._former.pop(tp, None), self._context()
         if former is None or context is None or not self.are_known:
             return
@@ -112,20 +120,43 @@ class Removals:
         if any(r in replicas and context.is_replica_online(r, tp) for r in state.isr):
             self._world.ledger.committed_before(tp, records)
 
-    def mend(self) -> None:
+    def mend(self) -> bool:
         """Brokers know epochs of topics that were removed while nobody led who still leads, and
-        ids of topics that have another one: they are restarted, without the replicas of those."""
-        if self.are_known:
-            return
+        ids of topics that have another one: they are restarted, without the replicas of those. So
+        they are if states are missing, which nobody needs before that. Whether it was necessary."""
+        if self.are_known and not self._has_other_ids() and not self._stateless:
+            return False
+        seen = self._world.safety.seen
+        for tp in () if self.are_known else self._stateless:
+            self._world.ledger.strike_off(tp)
+        seen.announced = {
+            k: v for k, v in seen.announced.items() if k[0].topic not in seen.removed_by_hand
+        }
+        self._known_to.clear()
+        self._former.clear()
+        self._stateless.clear()
         for broker in self._world.brokers.values():
             if broker.is_running:
                 broker.stop()
             for tp, log in list(broker.logs.items()):
-                if tp.topic not in self._world.safety.seen.removed_by_hand:
+                if tp.topic not in seen.removed_by_hand:
                     continue
-                node = self._world.zookeeper.get(paths.topic(tp.topic))
-                if node is None or decode_topic(tp.topic, node.data).topic_id != log.topic_id:
+                if self._id_of(tp.topic) != log.topic_id:
                     del broker.logs[tp]
+        return True
+
+    def _has_other_ids(self) -> bool:
+        """Whether brokers host a topic under another id than its node has."""
+        removed = self._world.safety.seen.removed_by_hand
+        return any(
+            tp.topic in removed and self._id_of(tp.topic) not in (None, log.topic_id)
+            for broker in self._world.brokers.values()
+            for tp, log in broker.logs.items()
+        )
+
+    def _id_of(self, topic: str) -> uuid.UUID | None:
+        node = self._world.zookeeper.get(paths.topic(topic))
+        return None if node is None else decode_topic(topic, node.data).topic_id
 
     def _another(self, znode: TopicZNode) -> TopicZNode:
         """The same, or fewer, or more partitions, or elsewhere."""
@@ -146,6 +177,34 @@ class Removals:
                 len(assignments): ReplicaAssignment(tuple(rng.sample(brokers, rng.randint(1, 3))))
             }
         return TopicZNode(znode.topic_id, assignments)
+
+    def remove_states(self) -> bool:
+        """Of all partitions of a topic, or of one. The controller creates them again where they are
+        needed; if it learns of it, that is: another one takes all live replicas for in sync."""
+        rng, seen = self._world.rng, self._world.safety.seen
+        known = [tp for tp in self._world.safety.partitions if self._has_state(tp)]
+        if not known:
+            return False
+        tp = rng.choice(known)
+        path = rng.choice(
+            (paths.topic_partitions(tp.topic), paths.topic_partition(tp), paths.partition_state(tp))
+        )
+        lost = [other for other in known if paths.partition_state(other).startswith(path)]
+        context = self._context()
+        seen.removed_by_hand[tp.topic] = None
+        for each in lost:
+            last = seen.history[each][-1]
+            seen.set_back_from[each] = last.partition_epoch + 20
+            is_known = context is not None and context.cluster.leadership.get(each) == last
+            self._known_to.append(context if is_known else None)
+            self._stateless[each] = None
+            if not is_known:
+                self._world.ledger.strike_off(each)
+        self._world.workload.delete_recursively(path)
+        return True
+
+    def _has_state(self, tp: TopicPartition) -> bool:
+        return self._world.zookeeper.get(paths.partition_state(tp)) is not None
 
     def rewrite_controller_epoch(self) -> bool:
         """As after a restore of a part, or by a tool: it is higher or lower than before."""

@@ -46,7 +46,12 @@ FAULTS = (
 SUSPICION = "suspect_regent"
 """Likewise, where replicas of Regent suspect each other."""
 
-REMOVALS = ("remove_topic", "remove_registration", "rewrite_controller_epoch")
+REMOVALS = (
+    "remove_topic",
+    "remove_states",
+    "remove_registration",
+    "rewrite_controller_epoch",
+)
 """Methods of :class:`~tests.simulation.removals.Removals`."""
 
 WORK = (
@@ -174,7 +179,9 @@ class Swarm:
         brokers, regents = rng.choice((3, 3, 4)), rng.choice((1, 2, 2))
         # A broker's own controller gives a topic of a former name epochs that brokers ignore.
         if not rivals and removals.random() < 0.5:
-            faults |= {name: removals.uniform(0.3, 4.0) for name in REMOVALS}
+            faults |= {
+                name: removals.uniform(0.3, 4.0) for name in REMOVALS if removals.random() < 0.5
+            }
             speeds["fault"] = max(speeds["fault"], removals.choice((0.3, 1.0)))
         return cls(
             brokers=brokers,

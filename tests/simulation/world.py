@@ -259,6 +259,10 @@ class World:
         """Calm, time, and a look at what has become of it all."""
         self.calm_down()
         self.settle()
+        if self.removals.mend():  # the controller has moved before it learned of something
+            for broker in self.brokers.values():
+                self.start_broker(broker)
+            self.settle()
         check_converged(self)
         if self.swarm.ends_with_one_down:
             broker = self.rng.choice(list(self.brokers.values()))

@@ -74,7 +74,8 @@ class LeadershipChecker:
             )
         else:
             self._check_successor(writer, tp, history[-1], state, is_controller=is_controller)
-        if is_controller:
+        is_as_before = tp.topic in self._seen.removed_by_hand or self._seen.is_epoch_rewritten
+        if is_controller and not is_as_before:
             require(
                 state.controller_epoch == self._seen.epoch,
                 f"{writer} signs {tp} with epoch {state.controller_epoch}, not {self._seen.epoch}",
@@ -114,7 +115,9 @@ class LeadershipChecker:
     ) -> None:
         if not is_controller:
             if tp.topic in self._seen.removed_by_hand:
-                return  # the version of the state that a leader knows is that of another topic, too
+                # The version of the state that a leader knows is that of another topic, too.
+                self._seen.misplaced[tp] = None
+                return
             require(
                 writer == f"broker-{state.leader}"
                 and state.leader == before.leader
