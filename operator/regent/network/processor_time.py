@@ -30,7 +30,7 @@ def metered(
             return result
         finally:
             on_spent(time.thread_time() - began)
-        value, error = None, None
+            value = error = None  # an error is not to be in a circle with this frame
         try:
             value = yield waits_for
         except BaseException as thrown:  # noqa: BLE001 - a cancellation, too, is the coroutine's

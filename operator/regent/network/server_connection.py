@@ -31,11 +31,7 @@ from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl import Authenticating
 from regent.protocol.sasl_server_authenticator import SaslServerAuthenticator, refuse_sasl
 from regent.protocol.served_apis import API_VERSIONS, SASL_AUTHENTICATE, SASL_HANDSHAKE
-from regent.protocol.server_codec import (
-    Request,
-    UnsupportedRequestError,
-    is_large,
-)
+from regent.protocol.server_codec import Request, UnsupportedRequestError, is_large
 from regent.protocol.serving import (
     ANONYMOUS,
     Close,
@@ -137,6 +133,7 @@ class ServerConnection(asyncio.Protocol):
             self._server.refusals.add(refusal)
         self._frames.clear()
         self._transport.abort()
+        self._tls = None  # which refers to this: no circle is to keep what has ended
         if self._upstream is not None:
             self._upstream.close()
         if self._task is not None and self._task is not asyncio.current_task():
@@ -210,6 +207,9 @@ class ServerConnection(asyncio.Protocol):
             self.end(CloseReason.NOT_PASSED_ON, str(error))
         except DecodeError as error:
             self.end(CloseReason.MALFORMED, str(error))
+        except asyncio.CancelledError:  # the task would keep it, and with its frames this
+            if self._reason is None:
+                raise
         except Exception as error:  # noqa: BLE001 - a defect of one request ends its connection only
             self.end(CloseReason.FAILED, repr(error), defect=error)
 
