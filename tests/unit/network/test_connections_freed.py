@@ -7,6 +7,7 @@ would keep 40 kB for each TLS connection that clients have ever closed.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import weakref
 from collections.abc import Callable, Iterator
@@ -15,10 +16,11 @@ from pathlib import Path
 import pytest
 
 from regent.network.kafka_server import KafkaServer
+from regent.protocol.sasl import SaslCredentials
 from tests.support.kafka_client import connected
 from tests.unit.network import kafka_servers, secured_servers
 from tests.unit.network.kafka_servers import Controller, at, limited, until
-from tests.unit.network.secured_servers import Authority, shut_down
+from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, shut_down
 
 
 @pytest.fixture(autouse=True)
@@ -88,4 +90,18 @@ async def test_one_that_the_server_closes(controller: Controller, tmp_path: Path
         await shut_down(client)
         connection = only_connection(server)
         server.close_connections()
+        await until(lambda: connection() is None)
+
+
+@pytest.mark.parametrize("password", [PASSWORD, "another one"])
+async def test_one_with_sasl(controller: Controller, tmp_path: Path, password: str) -> None:
+    authority = Authority(tmp_path)
+    async with secured_servers.serving(
+        controller, tls=authority.files, mechanisms=MECHANISMS
+    ) as server:
+        async with connected(server.port, context=authority.client()) as client:
+            await until(at(server, accepted=1))
+            connection = only_connection(server)
+            with contextlib.suppress(Exception):
+                await client.authenticate(SaslCredentials("SCRAM-SHA-512", "a=user,1", password))
         await until(lambda: connection() is None)
