@@ -73,7 +73,10 @@ class Removals:
     def _context(self) -> ControllerContext | None:
         """That of the controller, who learns of what is removed now, if it stays so."""
         active = [p.controller.active for p in self._world.regents if p.is_alive]
-        return next((a.context for a in active if a is not None), None)
+        epoch = self._world.safety.epoch  # one that was deposed may not know it yet
+        return next(
+            (a.context for a in active if a is not None and a.context.term.epoch == epoch), None
+        )
 
     def _note_who_knows(self, topic: str) -> None:
         context = self._context()
@@ -114,6 +117,8 @@ class Removals:
             return
         former, context = self._former.pop(tp, None), self._context()
         if former is None or context is None or not self.are_known:
+            return
+        if self._world.zookeeper.get(paths.delete_topic(tp.topic)) is not None:
             return
         state, records = former
         replicas = context.cluster.replicas(tp)

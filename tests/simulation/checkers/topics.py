@@ -48,6 +48,8 @@ class TopicChecker:
         if isinstance(operation, Create):
             self._forget_topic(topic)
             self._seen.ever_created[topic] = None
+            if self._world.zookeeper.get(paths.delete_topic(topic)) is not None:
+                self._world.ledger.strike_off_topic(topic)
             if self._seen.deleted_under.get(topic) != BY_HAND:  # else the replicas are still there
                 self._world.ledger.topic_created(topic)
         assert isinstance(operation, Create | SetData)

@@ -31,15 +31,19 @@ RESTORED: Final = "States of partitions had been deleted, and are created again 
 
 async def restore_missing(
     context: ControllerContext, read: StatesRead, log: ControllerLog, *, watch: bool
-) -> None:
-    """Create states again that were not found, and read them. ``read`` is corrected."""
+) -> frozenset[TopicPartition]:
+    """Create states again that were not found, and read them. ``read`` is corrected.
+
+    Returns:
+        The partitions whose states are there again. Their versions begin at 0.
+    """
     lost = [tp for tp in read.missing if _can_be_led(context, tp)]
     if not lost:
-        return
+        return frozenset()
     same = await topics_as_known(context, lost)
     lost = [tp for tp in lost if tp.topic in same]
     if not lost:
-        return
+        return frozenset()
     await create_parents(context, lost)
     known = context.cluster.leadership
     await Write(
@@ -47,12 +51,13 @@ async def restore_missing(
         guard=epoch_guard(context),
     )
     again = await read_partition_states(lost, log, watch=watch)
-    found = [tp for tp in lost if tp not in again.missing]
+    found = frozenset(lost) - frozenset(again.missing)
     if found:
-        log.warning(RESTORED, partitions=len(found), examples=examples(map(str, found)))
-    read.missing[:] = [tp for tp in read.missing if tp not in frozenset(found)]
+        log.warning(RESTORED, partitions=len(found), examples=examples(map(str, lost)))
+    read.missing[:] = [tp for tp in read.missing if tp not in found]
     read.states.update(again.states)
     read.failures.update(again.failures)
+    return found
 
 
 def _can_be_led(context: ControllerContext, tp: TopicPartition) -> bool:

@@ -15,7 +15,7 @@ Source: ``Partition.makeLeader``, ``Partition.makeFollower``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -188,24 +188,29 @@ async def read_states_again(
     written, and those that are too far behind.
     """
     read = await read_partition_states(partitions, log, watch=watch)
+    restored: frozenset[TopicPartition] = frozenset()
     if read.missing:
-        await restore_missing(context, read, log, watch=watch)
-    behind = await _set_back(context, read.states)
+        restored = await restore_missing(context, read, log, watch=watch)
+    behind = await _set_back(context, read.states, restored)
     if behind:
-        await _catch_up(context, read, behind, log, watch=watch)
+        await _catch_up(context, read, behind, restored, log, watch=watch)
     return read
 
 
 async def _set_back(
-    context: ControllerContext, states: Mapping[TopicPartition, LeaderAndIsr]
+    context: ControllerContext,
+    states: Mapping[TopicPartition, LeaderAndIsr],
+    restored: Collection[TopicPartition],
 ) -> dict[TopicPartition, LeaderAndIsr]:
-    """States with lower partition epochs than the context knows of the same partition."""
+    """States with lower partition epochs than the context knows of the same partition; of those
+    that were restored, than a leader may know."""
     known, epoch = context.cluster.leadership.get, context.term.epoch
     behind = {
         tp: state
         for tp, state in states.items()
         if (before := known(tp)) is not None
-        and state.partition_epoch < before.partition_epoch
+        and state.partition_epoch
+        < before.partition_epoch + (_LEADERS_AHEAD if tp in restored else 0)
         and state.controller_epoch <= epoch
     }
     if not behind:
@@ -219,6 +224,7 @@ async def _catch_up(
     context: ControllerContext,
     read: StatesRead,
     behind: dict[TopicPartition, LeaderAndIsr],
+    restored: Collection[TopicPartition],
     log: ControllerLog,
     *,
     watch: bool,
@@ -234,7 +240,10 @@ async def _catch_up(
             f"{state.partition_epoch} was found"
             for tp, state in behind.items()
         }
-        wanted = {tp: known[tp].partition_epoch + 1 for tp in behind}
+        wanted = {
+            tp: known[tp].partition_epoch + (_LEADERS_AHEAD if tp in restored else 1)
+            for tp in behind
+        }
         near = _within_reach(behind, wanted)
         left |= {tp: found[tp] for tp in behind if tp not in near}
         reached = await reach_partition_epochs(context, near, wanted)
@@ -243,7 +252,7 @@ async def _catch_up(
         for tp, why in reached.failures.items():
             read.set_back[tp] = read.states.pop(tp)
             read.failures[tp] = unwritable[tp] = f"{found[tp]}; {why}"
-        behind = await _read_conflicts(context, read, reached.conflicts, log, watch=watch)
+        behind = await _read_conflicts(context, read, reached.conflicts, restored, log, watch=watch)
     _report(log.warning, SET_BACK, written)
     _report(log.error, NOT_WRITABLE, unwritable)
     _report(log.error, LEFT_BEHIND, left)
@@ -253,6 +262,7 @@ async def _read_conflicts(
     context: ControllerContext,
     read: StatesRead,
     conflicts: Sequence[TopicPartition],
+    restored: Collection[TopicPartition],
     log: ControllerLog,
     *,
     watch: bool,
@@ -266,7 +276,7 @@ async def _read_conflicts(
     read.states.update(again.states)
     read.missing.extend(again.missing)
     read.failures.update(again.failures)
-    return await _set_back(context, again.states)
+    return await _set_back(context, again.states, restored)
 
 
 def _report(

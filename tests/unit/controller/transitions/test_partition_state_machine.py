@@ -217,7 +217,8 @@ class TestLaterLeader:
         state = world.state(TP)
         assert state is not None
         assert (state.leader, state.leader_epoch) == (2, before.leader_epoch + 1)
-        assert state.partition_epoch > before.partition_epoch
+        # else a leader that writes ISRs itself, and is ahead, overwrites the election
+        assert state.partition_epoch > before.partition_epoch + 4
         (warned,) = world.log.warnings(RESTORED)
         assert warned["examples"] == [str(TP)]
 
