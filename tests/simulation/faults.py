@@ -387,6 +387,12 @@ class Faults:
             if node is None or node.data not in GARBAGE:
                 continue
             self._world.workload.multi(SetData(path, data))
+            damaged = paths.broker_of(path)
+            if damaged is not None and self._world.swarm.removes:
+                # One that has given up its shutdown may follow nobody: the note about it is gone.
+                broker = self._world.brokers[damaged]
+                if broker.is_running:
+                    broker.stop()
             if paths.partition_of_state(path) is None:
                 continue
             for broker in self._world.brokers.values():

@@ -6,9 +6,8 @@ import pytest
 
 from regent.controller.topics import topic_changes
 from regent.controller.transitions import first_states, partition_epochs
-from regent.controller.transitions.partition_epochs import Reached
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from tests.simulation.mutants.registry import defect, nothing
+from tests.simulation.mutants.registry import defect
 
 
 @defect(caught_by="has .* at|leads .* by|does not lead")
@@ -23,22 +22,14 @@ def replaced_topics_taken_for_the_former(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(topic_changes, "_is_another", lambda *_: False)
 
 
-@defect(caught_by="has .* at|leads .* by|does not lead|ISR of")
-def partition_epochs_begin_at_0(patch: pytest.MonkeyPatch) -> None:
-    """Leader epochs go on, partition epochs do not: newer brokers skip them."""
-
-    async def as_they_are(
-        _: object, states: dict[TopicPartition, LeaderAndIsr], *__: object
-    ) -> Reached:
-        return Reached(dict(states), [], {})
-
-    patch.setattr(first_states, "exceed_former_epochs", as_they_are)
-
-
 @defect(caught_by="has no leader|leadership are|partition states are|without a leader|ISR of")
 def missing_states_stay_missing(patch: pytest.MonkeyPatch) -> None:
     """Nobody is elected by a state that somebody has deleted."""
-    patch.setattr(partition_epochs, "restore_missing", lambda *_, **__: nothing())
+
+    async def stays_missing(*_: object, **__: object) -> frozenset[TopicPartition]:
+        return frozenset()
+
+    patch.setattr(partition_epochs, "restore_missing", stays_missing)
 
 
 @defect(caught_by="is in sync without|committed")

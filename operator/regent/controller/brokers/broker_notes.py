@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from regent.controller.effects import Exists, Write
+from regent.controller.effects import Write
 from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
@@ -73,8 +73,7 @@ def _replacement(notes: BrokerNotes, broker: Broker) -> SetData:
 
 
 async def read(context: ControllerContext, notes: BrokerNotes, log: ControllerLog) -> list[int]:
-    """Registered brokers that are noted in their present life. All other notes are deleted, but
-    those about brokers whose registration cannot be read: they may be in that life still."""
+    """Registered brokers that are noted in their present life. All other notes are deleted."""
     (children,) = await list_permitted([notes.parent], log)
     noted = sorted(b for child in children or () if (b := paths.broker_id_of(child)) is not None)
     if not noted:
@@ -92,10 +91,7 @@ async def read(context: ControllerContext, notes: BrokerNotes, log: ControllerLo
             continue
         if epoch == broker.epoch:
             valid.append(broker_id)
-    unknown = [broker_id for broker_id in noted if broker_id not in context.cluster.brokers]
-    are_there = await Exists([paths.broker_id(broker_id) for broker_id in unknown])
-    kept = [*valid, *(b for b, is_there in zip(unknown, are_there, strict=True) if is_there)]
-    outdated = [broker_id for broker_id in noted if broker_id not in kept]
+    outdated = [broker_id for broker_id in noted if broker_id not in valid]
     if outdated:
         await forget(context, notes, outdated)
     return valid

@@ -141,19 +141,6 @@ class TestFailover:
         assert noted(world) == []
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
 
-    def test_a_note_about_a_broker_whose_registration_cannot_be_read_is_kept(self) -> None:
-        """It may live on: then it has to be started again under new epochs."""
-        world, _ = cluster()
-        note = encode_broker_note(epoch_of(world, 1))
-        world.put(SHUTTING_DOWN.path(1), note)
-        registration = world.zookeeper.get(paths.broker_id(1))
-        assert registration is not None
-        world.put(paths.broker_id(1), b"[]")
-        assert 1 not in fail_over(world).context.cluster.brokers
-        assert noted(world) == ["1"]
-        world.put(paths.broker_id(1), registration.data)
-        assert list(fail_over(world).context.shutting_down_broker_ids) == [1]
-
     def test_the_broker_is_looked_after_in_the_new_term_too(self) -> None:
         world, before = cluster()
         shut_down(world, before, 1)
