@@ -63,12 +63,12 @@ def _prepare(
     """
     if node is None:
         return "the topic is gone"
-    if czxid and node.czxid and node.czxid != czxid:
-        return "somebody has deleted the topic and created another one of its name"
     try:
         znode = decode_topic(topic, node.data)
     except MalformedZNodeError as error:
         return f"the topic node is malformed: {error.reason}"
+    if czxid and node.czxid and node.czxid != czxid:
+        return "somebody has deleted the topic and created another one of its name"
     if znode.problems:
         return f"the topic node has malformed partitions {sorted(znode.problems)}"
     missing = [partition for partition in changes if partition not in znode.assignments]

@@ -21,6 +21,7 @@ from regent.protocol.control_requests import (
 )
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
 from tests.unit.controller.world import leader_and_isr, stop_replica
@@ -237,6 +238,13 @@ class TestTopicNode:
         assert "another one of its name" in str(result.message)
         stored = cluster.world.topic("t").assignments
         assert stored == {0: ReplicaAssignment((3, 4))}
+
+    def test_one_that_may_not_be_read_is_no_other_topic(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        take_rights(cluster.world, (paths.topic("t"), Right.READ))
+        result = cluster.alter({T0: (2, 3)})[T0]
+        assert result.error_code != 0
+        assert "the right to read it is missing" in str(result.message)
 
 
 class TestDeletion:
