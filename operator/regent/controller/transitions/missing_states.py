@@ -51,13 +51,15 @@ async def restore_missing(
         guard=epoch_guard(context),
     )
     again = await read_partition_states(lost, log, watch=watch)
-    found = frozenset(lost) - frozenset(again.missing)
+    missing = frozenset(again.missing)
+    found = [tp for tp in lost if tp not in missing]
     if found:
-        log.warning(RESTORED, partitions=len(found), examples=examples(map(str, lost)))
-    read.missing[:] = [tp for tp in read.missing if tp not in found]
+        log.warning(RESTORED, partitions=len(found), examples=examples(map(str, found)))
+    restored = frozenset(found)
+    read.missing[:] = [tp for tp in read.missing if tp not in restored]
     read.states.update(again.states)
     read.failures.update(again.failures)
-    return found
+    return restored
 
 
 def _can_be_led(context: ControllerContext, tp: TopicPartition) -> bool:

@@ -14,6 +14,7 @@ from regent.controller.partitions.isr_changes import read_and_announce
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
+from regent.controller.transitions.missing_states import RESTORED
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
@@ -267,3 +268,16 @@ def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> No
     assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2, 3), 6)
     assert state.partition_epoch > KNOWN
     assert state in announced(world, T0)
+
+
+def test_only_those_are_named_that_are_created_again() -> None:
+    world, controller = cluster()
+    take_rights(world, (paths.topic_partition(T0), Right.CREATE))
+    for tp in (T0, T1):
+        world.delete(paths.partition_state(tp))
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0, T1]))
+    assert world.state(T0) is None
+    assert world.state(T1) is not None
+    (said,) = world.log.warnings(RESTORED)
+    assert (said["partitions"], said["examples"]) == (1, ["t-1"])
