@@ -4,7 +4,9 @@ A partition epoch is the dataVersion of the state's znode. Who deletes the znode
 again, as tools that copy znodes do, has it begin at 0, whatever brokers know. A broker of Kafka 3.3
 or later takes no LeaderAndIsr with a lower one than it knows, answers without an error, and neither
 leads nor follows until it is restarted (KAFKA-13790). So a state with a lower partition epoch than
-is known is written as it is, until that is exceeded, before anybody acts on it.
+is known is written as it is, until that is exceeded, before anybody acts on it. It is exceeded by
+so much that no leader that changes ISRs in ZooKeeper itself, and is ahead of what is known, knows
+the version that comes of it: its next change would overwrite whatever is decided by then.
 
 A topic that was deleted and created again is another topic: its partition epochs do begin at 0,
 unless it was only removed from ZooKeeper, and brokers have its replicas still
@@ -181,8 +183,8 @@ async def read_states_again(
 ) -> StatesRead:
     """:func:`read_partition_states` of partitions of which states may be known. None that is read
     has a lower partition epoch than is known: those that had have been written until they exceed
-    it, and are among the failures if that cannot be done. One that somebody has deleted is created
-    again (:mod:`regent.controller.transitions.missing_states`).
+    it, and what leaders may know, and are among the failures if that cannot be done. One that
+    somebody has deleted is created again (:mod:`regent.controller.transitions.missing_states`).
 
     The exceptions are states of other topics of the same name, those that a later controller has
     written, and those that are too far behind.
@@ -193,24 +195,24 @@ async def read_states_again(
         restored = await restore_missing(context, read, log, watch=watch)
     behind = await _set_back(context, read.states, restored)
     if behind:
-        await _catch_up(context, read, behind, restored, log, watch=watch)
+        await _catch_up(context, read, behind, log, watch=watch)
     return read
 
 
 async def _set_back(
     context: ControllerContext,
     states: Mapping[TopicPartition, LeaderAndIsr],
-    restored: Collection[TopicPartition],
+    begun_again: Collection[TopicPartition],
 ) -> dict[TopicPartition, LeaderAndIsr]:
     """States with lower partition epochs than the context knows of the same partition; of those
-    that were restored, than a leader may know."""
+    that are known to have begun again, than a leader may know."""
     known, epoch = context.cluster.leadership.get, context.term.epoch
     behind = {
         tp: state
         for tp, state in states.items()
         if (before := known(tp)) is not None
         and state.partition_epoch
-        < before.partition_epoch + (_LEADERS_AHEAD if tp in restored else 0)
+        < before.partition_epoch + (_LEADERS_AHEAD if tp in begun_again else 0)
         and state.controller_epoch <= epoch
     }
     if not behind:
@@ -224,7 +226,6 @@ async def _catch_up(
     context: ControllerContext,
     read: StatesRead,
     behind: dict[TopicPartition, LeaderAndIsr],
-    restored: Collection[TopicPartition],
     log: ControllerLog,
     *,
     watch: bool,
@@ -240,10 +241,7 @@ async def _catch_up(
             f"{state.partition_epoch} was found"
             for tp, state in behind.items()
         }
-        wanted = {
-            tp: known[tp].partition_epoch + (_LEADERS_AHEAD if tp in restored else 1)
-            for tp in behind
-        }
+        wanted = {tp: known[tp].partition_epoch + _LEADERS_AHEAD for tp in behind}
         near = _within_reach(behind, wanted)
         left |= {tp: found[tp] for tp in behind if tp not in near}
         reached = await reach_partition_epochs(context, near, wanted)
@@ -252,7 +250,7 @@ async def _catch_up(
         for tp, why in reached.failures.items():
             read.set_back[tp] = read.states.pop(tp)
             read.failures[tp] = unwritable[tp] = f"{found[tp]}; {why}"
-        behind = await _read_conflicts(context, read, reached.conflicts, restored, log, watch=watch)
+        behind = await _read_conflicts(context, read, reached.conflicts, log, watch=watch)
     _report(log.warning, SET_BACK, written)
     _report(log.error, NOT_WRITABLE, unwritable)
     _report(log.error, LEFT_BEHIND, left)
@@ -262,7 +260,6 @@ async def _read_conflicts(
     context: ControllerContext,
     read: StatesRead,
     conflicts: Sequence[TopicPartition],
-    restored: Collection[TopicPartition],
     log: ControllerLog,
     *,
     watch: bool,
@@ -276,7 +273,7 @@ async def _read_conflicts(
     read.states.update(again.states)
     read.missing.extend(again.missing)
     read.failures.update(again.failures)
-    return await _set_back(context, again.states, restored)
+    return await _set_back(context, again.states, conflicts)
 
 
 def _report(

@@ -20,7 +20,8 @@ from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
-from regent.zk_data.operations import Create, Delete, Written
+from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
+from regent.zk_data.topics import encode_partition_state
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
@@ -29,6 +30,8 @@ T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 KNOWN = 17
 """Partition epoch that the controller and the brokers know."""
+AHEAD = 5
+"""By so much leaders may be ahead of that."""
 
 
 def cluster(*, known: int = KNOWN) -> tuple[World, KafkaController]:
@@ -118,9 +121,26 @@ def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
     assert controller.active is not None
     world.run(read_and_announce(controller.active, [T0]))
     state = state_of(world, T0)
-    assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + 1)
+    assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + AHEAD)
     assert leadership(controller, T0) == state
     assert announced(world, T0) == [state]
+
+
+def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
+    """Below inter.broker.protocol.version 2.7 it has changed the ISR itself, which is still to be
+    reported; and it was only taken for dead."""
+    world, controller = cluster()
+    for isr in ((1, 2), (1, 2, 3)):
+        world.set_state(T0, 1, isr, leader_epoch=5)
+    version = state_of(world, T0).partition_epoch
+    create_again(world, T0)
+    lose(world, controller, 1)
+    elected = state_of(world, T0)
+    assert elected.leader == 2
+    alone = encode_partition_state(LeaderAndIsr(1, 5, (1,), 0, version))
+    change = SetData(paths.partition_state(T0), alone, version)
+    assert world.outsider.multi([change]) == [ZkError.BAD_VERSION]
+    assert state_of(world, T0) == elected
 
 
 def test_it_is_said_once_which_and_how_many() -> None:
@@ -179,8 +199,8 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
         effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
     )
     world.run(read_and_announce(controller.active, [T0, T1]))
-    assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + 1)
-    assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + 1)
+    assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
+    assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
     assert leadership(controller, T0) == state_of(world, T0)
 
 
@@ -191,7 +211,7 @@ def test_one_that_is_deleted_meanwhile_is_missing() -> None:
     world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(T0)))
     world.run(read_and_announce(controller.active, [T0, T1]))
     assert leadership(controller, T0).partition_epoch == KNOWN
-    assert leadership(controller, T1).partition_epoch == KNOWN + 1
+    assert leadership(controller, T1).partition_epoch == KNOWN + AHEAD
 
 
 def test_a_former_controller_writes_nothing() -> None:
@@ -210,7 +230,7 @@ def test_many_writes_travel_together() -> None:
     assert controller.active is not None
     world.driver.performed.clear()
     world.run(read_and_announce(controller.active, [T0]))
-    assert leadership(controller, T0).partition_epoch == 1_201
+    assert leadership(controller, T0).partition_epoch == 1_200 + AHEAD
     assert world.driver.transactions() == 3
 
 
