@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ArmTimer, Enqueue, Multi, PublishView
+from regent.controller.effects import ArmTimer, Enqueue, PublishView, Write
 from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import WatchCheck
 from regent.controller.partitions import isr_changes, waiting_leaders
@@ -36,7 +36,6 @@ from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
 from regent.controller.topics import topic_changes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.transactions import raise_if_moved
 from regent.zk_data.permitted_reads import parts_that_may_be_closed
 
 _TIMER: Final = "watch check"
@@ -71,7 +70,8 @@ async def _read_unreadable_topics(active: ActiveController) -> None:
 async def process_watch_check(active: ActiveController) -> None:
     """Have everything looked at that watches are to report. What is watched may have been deleted,
     and a watch needs a node. What was refused, or overwritten, is tried again."""
-    raise_if_moved(await Multi([epoch_guard(active.context)]))
+    guard = epoch_guard(active.context)
+    await Write([guard], guard=guard)
     await restore_persistent_paths(active)
     await _read_unreadable_topics(active)
     await _repeat_elections(active)

@@ -150,8 +150,9 @@ def test_a_parent_that_may_not_be_created_costs_no_controller(world: World) -> N
     world.deliver(controller)
 
     def deny(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.Write) and effect.operations:
-            raise UnexpectedZooKeeperError("QUOTAEXCEEDED", paths.ISR_CHANGE_NOTIFICATION)
+        path = paths.ISR_CHANGE_NOTIFICATION
+        if isinstance(effect, effects.Write) and path in [op.path for op in effect.operations]:
+            raise UnexpectedZooKeeperError("QUOTAEXCEEDED", path)
 
     world.driver.before = deny
     check(world, controller)
