@@ -56,7 +56,7 @@ async def read_and_announce(
     """Read states that others have written, and do what follows. Returns those that are known."""
     context = active.context
     with context.trail.because(cause):
-        known = await refresh_leadership(context, changed, active.log)
+        known = await refresh_leadership(context, changed, active.log, have_changed=True)
     if known:
         batch = ControllerBrokerRequestBatch(context)
         batch.add_update_metadata(known)

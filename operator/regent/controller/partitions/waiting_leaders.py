@@ -10,6 +10,9 @@ A leader that knows higher epochs than ZooKeeper (``senders_ahead.py``) needs a 
 its own, and a partition epoch that is not below. A partition epoch is the version of the state's
 znode, which each write raises by one. So the state is written as it is until that is reached.
 
+So does a leader that writes ISRs itself, where the version of its state has begun again
+(:mod:`regent.controller.transitions.partition_epochs`). It asks nobody.
+
 Source: ``Partition.handleAlterIsrResponse`` (2.7 to 3.1), ``Partition.handleAlterPartitionError``,
 ``Partition.makeLeader``.
 """
@@ -99,7 +102,7 @@ async def raise_leader_epochs(
     raised = [tp for tp in epochs if tp not in failures]
     if raised:
         active.log.info(
-            "Leader epochs raised: leaders may wait after a refused ISR change",
+            "Leader epochs raised: leaders may not go on without",
             partitions=len(raised),
             examples=examples(map(str, raised)),
         )

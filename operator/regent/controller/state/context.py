@@ -87,8 +87,8 @@ class ControllerContext:
             in sync, with their states after the attempt: see
             :func:`regent.controller.reassignment.reassignments.complete`.
         unread_states: Partitions whose state may have changed and could not be read.
-        waiting_leaders: Partitions whose leader waits for higher epochs than these, which it knows;
-            they could not be written.
+        waiting_leaders: Partitions whose leader waits for higher epochs than these, which it knows:
+            they could not be written, or nothing has needed them yet.
         answered_leaders: Leaders whose ISR changes were answered lately, and which of the answers
             may have been overtaken by a higher leader epoch.
         deposed_controllers: Brokers whose own controllers were deposed, each with its epoch then:
@@ -155,6 +155,11 @@ class ControllerContext:
     def note_epoch_above(self, epoch: int) -> None:
         """The state of a partition has that controller epoch, which is above ours."""
         self.highest_epoch = max(self.highest_epoch, epoch)
+
+    @property
+    def leaders_write_isrs(self) -> bool:
+        """Whether leaders change ISRs in ZooKeeper themselves, and report it some seconds later."""
+        return self.cluster.inter_broker_protocol < ASK_SINCE
 
     @property
     def leaders_may_lose_changes(self) -> bool:

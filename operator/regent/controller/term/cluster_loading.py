@@ -221,6 +221,7 @@ async def refresh_leadership(
     log: ControllerLog,
     *,
     watch: bool = False,
+    have_changed: bool = False,
 ) -> list[TopicPartition]:
     """Read the states of known partitions again. Returns the partitions that have leadership.
 
@@ -229,9 +230,10 @@ async def refresh_leadership(
 
     Args:
         watch: Whether to leave watches on the state znodes.
+        have_changed: Whether others have reported that they have changed the states.
     """
     known = [tp for tp in partitions if context.cluster.assignment(tp) is not None]
-    read = await read_states_again(context, known, log, watch=watch)
+    read = await read_states_again(context, known, log, watch=watch, have_changed=have_changed)
     context.cluster.set_leadership(read.states, ChangeKind.OBSERVED)
     for tp in known if context.unread_states else ():
         context.unread_states.pop(tp, None)

@@ -4,6 +4,9 @@ Nobody can be elected by a state that does not exist, and no follower can leave 
 state is created again as it is known, once it is needed. It is not where nobody of the ISR is
 alive: then it does not help, and who deletes it wants another controller to begin with whoever is
 there.
+
+Where leaders write ISRs themselves, the known one may be out of date. If it is known to be, of its
+members only the leader has all that was committed.
 """
 
 from __future__ import annotations
@@ -11,8 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
+import msgspec
+
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import (
     StatesRead,
@@ -20,7 +26,7 @@ from regent.controller.transitions.partition_state_znodes import (
     read_partition_states,
 )
 from regent.controller.znodes.permitted_reads import read_permitted
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_LEADER, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from regent.zk_data.permitted_reads import UnreadableZNode
@@ -30,13 +36,23 @@ RESTORED: Final = "States of partitions had been deleted, and are created again 
 
 
 async def restore_missing(
-    context: ControllerContext, read: StatesRead, log: ControllerLog, *, watch: bool
+    context: ControllerContext,
+    read: StatesRead,
+    log: ControllerLog,
+    *,
+    watch: bool,
+    have_changed: bool,
 ) -> frozenset[TopicPartition]:
     """Create states again that were not found, and read them. ``read`` is corrected.
+
+    Args:
+        have_changed: Whether the states have changed since they were known.
 
     Returns:
         The partitions whose states are there again. Their versions begin at 0.
     """
+    if have_changed and context.leaders_write_isrs:
+        _leave_leaders_alone_in_sync(context, read.missing)
     lost = [tp for tp in read.missing if _can_be_led(context, tp)]
     if not lost:
         return frozenset()
@@ -60,6 +76,19 @@ async def restore_missing(
     read.states.update(again.states)
     read.failures.update(again.failures)
     return restored
+
+
+def _leave_leaders_alone_in_sync(
+    context: ControllerContext, partitions: Iterable[TopicPartition]
+) -> None:
+    """What the leaders have changed is lost: whom they have left in the ISR nobody knows."""
+    known = context.cluster.leadership.get
+    alone = {
+        tp: msgspec.structs.replace(state, isr=(state.leader,))
+        for tp in partitions
+        if (state := known(tp)) is not None and state.leader != NO_LEADER
+    }
+    context.cluster.set_leadership(alone, ChangeKind.OBSERVED)
 
 
 def _can_be_led(context: ControllerContext, tp: TopicPartition) -> bool:

@@ -17,7 +17,7 @@ Source: ``Partition.makeLeader``, ``Partition.makeFollower``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Final, NamedTuple
 
@@ -31,7 +31,7 @@ from regent.controller.transitions.partition_state_znodes import (
     read_partition_states,
     with_partition_epoch,
 )
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import NO_LEADER, KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData, WriteResult, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
@@ -180,6 +180,7 @@ async def read_states_again(
     log: ControllerLog,
     *,
     watch: bool = False,
+    have_changed: bool = False,
 ) -> StatesRead:
     """:func:`read_partition_states` of partitions of which states may be known. None that is read
     has a lower partition epoch than is known: those that had have been written until they exceed
@@ -188,11 +189,14 @@ async def read_states_again(
 
     The exceptions are states of other topics of the same name, those that a later controller has
     written, and those that are too far behind.
+
+    Args:
+        have_changed: Whether leaders have reported that they have changed the states.
     """
     read = await read_partition_states(partitions, log, watch=watch)
     restored: frozenset[TopicPartition] = frozenset()
     if read.missing:
-        restored = await restore_missing(context, read, log, watch=watch)
+        restored = await restore_missing(context, read, log, watch=watch, have_changed=have_changed)
     behind = await _set_back(context, read.states, restored)
     if behind:
         await _catch_up(context, read, behind, log, watch=watch)
@@ -246,6 +250,7 @@ async def _catch_up(
         left |= {tp: found[tp] for tp in behind if tp not in near}
         reached = await reach_partition_epochs(context, near, wanted)
         read.states.update(reached.written)
+        _expect_leaders_to_wait(context, reached.written)
         written |= {tp: found[tp] for tp in reached.written}
         for tp, why in reached.failures.items():
             read.set_back[tp] = read.states.pop(tp)
@@ -254,6 +259,21 @@ async def _catch_up(
     _report(log.warning, SET_BACK, written)
     _report(log.error, NOT_WRITABLE, unwritable)
     _report(log.error, LEFT_BEHIND, left)
+
+
+def _expect_leaders_to_wait(context: ControllerContext, written: Iterable[TopicPartition]) -> None:
+    """A leader that writes ISRs itself knows another version, and can change nothing before it is
+    sent a higher leader epoch. It asks nobody: it gets one with the next watch check, unless one is
+    written before."""
+    if context.leaders_write_isrs:
+        known = context.cluster.leadership
+        context.waiting_leaders.update(
+            {
+                tp: KnownEpochs(known[tp].leader_epoch, known[tp].partition_epoch)
+                for tp in written
+                if known[tp].leader != NO_LEADER
+            }
+        )
 
 
 async def _read_conflicts(

@@ -23,20 +23,25 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.driving import once
-from tests.unit.controller.world import World
+from tests.unit.controller.driving import NEWEST, once
+from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
 T1 = TopicPartition("t", 1)
 KNOWN = 17
 """Partition epoch that the controller and the brokers know."""
+LEADERS_WRITE = (2, 6)
+"""The last inter.broker.protocol.version under which leaders write ISRs themselves."""
 AHEAD = 5
 """By so much leaders may be ahead of that."""
 
 
-def cluster(*, known: int = KNOWN) -> tuple[World, KafkaController]:
+def cluster(
+    *, known: int = KNOWN, protocol: tuple[int, int] = NEWEST
+) -> tuple[World, KafkaController]:
     """t-0 is led by 1, t-1 by 2, both at leader epoch 5."""
     world = World()
+    world.driver.inter_broker_protocol = protocol
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     for _ in range(known + 1):
@@ -129,7 +134,7 @@ def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
 def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     """Below inter.broker.protocol.version 2.7 it has changed the ISR itself, which is still to be
     reported; and it was only taken for dead."""
-    world, controller = cluster()
+    world, controller = cluster(protocol=LEADERS_WRITE)
     for isr in ((1, 2), (1, 2, 3)):
         world.set_state(T0, 1, isr, leader_epoch=5)
     version = state_of(world, T0).partition_epoch
@@ -301,3 +306,36 @@ def test_only_those_are_named_that_are_created_again() -> None:
     assert world.state(T1) is not None
     (said,) = world.log.warnings(RESTORED)
     assert (said["partitions"], said["examples"]) == (1, ["t-1"])
+
+
+@pytest.mark.parametrize("is_there", [True, False], ids=["created again", "deleted"])
+def test_leaders_that_write_isrs_themselves_get_a_leader_epoch_by_which_they_can_go_on(
+    is_there: bool,
+) -> None:
+    """They know another version than the state has, and ask nobody: they could change nothing."""
+    world, controller = cluster(protocol=LEADERS_WRITE)
+    create_again(world, T0)
+    if not is_there:
+        world.delete(paths.partition_state(T0))
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0]))
+    assert state_of(world, T0).leader_epoch == 5
+    world.driver.take_sent()
+    world.process(controller, e.WatchCheck())
+    assert state_of(world, T0).leader_epoch == 6
+    assert T0 in leader_and_isr(world.driver.take_sent())[1]
+    world.process(controller, e.WatchCheck())
+    assert state_of(world, T0).leader_epoch == 6
+
+
+def test_an_isr_change_that_was_deleted_with_its_state_is_not_undone() -> None:
+    """Its leader has committed records without the others, which must not be elected."""
+    world, controller = cluster(protocol=LEADERS_WRITE)
+    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    world.delete(paths.partition_state(T0))
+    assert controller.active is not None
+    world.run(read_and_announce(controller.active, [T0]))
+    assert (state_of(world, T0).leader, state_of(world, T0).isr) == (1, (1,))
+    world.process(controller, e.WatchCheck())
+    lose(world, controller, 1)
+    assert (state_of(world, T0).leader, state_of(world, T0).isr) == (-1, (1,))
