@@ -171,21 +171,20 @@ async def _stop_followers(
     states: Mapping[TopicPartition, LeaderAndIsr],
 ) -> dict[int, dict[TopicPartition, None]]:
     """Stop what follows a leader that stays; what was stopped, by broker."""
+    shutting_down = context.shutting_down_broker_ids
+    states_on = {broker_id: context.replica_states_on(broker_id) for broker_id in shutting_down}
+    leaving = _Leaving(shutting_down)
     stopped: dict[int, dict[TopicPartition, None]] = {}
+    for tp, hosts in replicas.items():
+        if not context.is_replica_online(states[tp].leader, tp):
+            continue
+        for broker_id in leaving[hosts, ()]:
+            if states_on[broker_id].get(tp) is not ReplicaState.OFFLINE:
+                stopped.setdefault(broker_id, {})[tp] = None
     batch = ControllerBrokerRequestBatch(context)
-    for broker_id in context.shutting_down_broker_ids:
-        states_on = context.replica_states_on(broker_id)
-        following = dict.fromkeys(
-            tp
-            for tp, hosts in replicas.items()
-            if broker_id in hosts
-            and states_on.get(tp) is not ReplicaState.OFFLINE
-            and context.is_replica_online(states[tp].leader, tp)
-        )
-        if following:
-            batch.add_stop_replica(broker_id, following, delete=False, checks_epoch=False)
-            context.set_replica_states(broker_id, following, ReplicaState.OFFLINE)
-            stopped[broker_id] = following
+    for broker_id, following in stopped.items():
+        batch.add_stop_replica(broker_id, following, delete=False, checks_epoch=False)
+        context.set_replica_states(broker_id, following, ReplicaState.OFFLINE)
     await batch.send()
     return stopped
 
