@@ -77,6 +77,7 @@ def response_timeout(request: ControlRequest, seconds: float) -> float:
     """How long to wait for an answer: ``seconds`` for each part of :data:`MAX_PARTITIONS`.
 
     Brokers need time in proportion to the partitions of a request. The parts are as large as a
-    broker can manage in ``seconds``, and only a first LeaderAndIsr is larger.
+    broker can manage in ``seconds``, and only a first LeaderAndIsr, and an UpdateMetadata that
+    removes no partition, are larger.
     """
     return seconds * max(1.0, partitions_in(request) / MAX_PARTITIONS)
