@@ -148,6 +148,7 @@ class Removals:
                     continue
                 if self._id_of(tp.topic) != log.topic_id:
                     del broker.logs[tp]
+                    self._world.ledger.strike_off(tp)
         return True
 
     def _has_other_ids(self) -> bool:
