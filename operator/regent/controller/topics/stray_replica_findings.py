@@ -4,7 +4,8 @@ A note says what a broker had when it went down. The broker may host a topic of 
 then: another controller may have sent it there, or we did without learning that the deletion had
 taken place. So what counts is the present:
 
-- nothing of a topic that does not exist, or of a partition that nobody has led yet, can be lost;
+- nothing of a topic that does not exist, or of a partition that nobody has led yet, can be lost.
+  One whose state is known has been led, though somebody may have deleted that;
 - a broker that is up for unknown time may host whatever is assigned to it, in the ISR or not. So
   may one that has just started, if it is in the ISR. A place in the ISR is no proof: it may be in
   the first ISR, and have died before it was sent the deletion. Its answer to the LeaderAndIsr
@@ -108,7 +109,7 @@ def _by_state(
     """For a partition that is assigned to the broker."""
     if tp in read.failures:
         return Finding.DOUBTFUL
-    state = read.states.get(tp)
+    state = read.states.get(tp) or context.cluster.leadership.get(tp)
     if state is None:
         return Finding.STRAY
     if not has_just_started or broker_id in state.isr:

@@ -211,6 +211,17 @@ class TestATopicOfThatNameAgain:
         describe_log_dirs(world, active)
         assert world.zookeeper.children(strays_on(3)) == ()
 
+    def test_a_member_of_an_isr_that_somebody_has_deleted_is_left_alone(self) -> None:
+        """It may be the only one. That there is no state does not say that nobody has led."""
+        world, _ = self.created_again(isr=(1,))
+        world.put(NOTE, b'{"version":1,"partitions":[0]}')
+        world.set_state(T0, NO_LEADER, (3,), leader_epoch=9)
+        active = world.fail_over()
+        world.delete(paths.partition_state(T0))
+        start_broker_3(world, active)
+        assert deletions(world) == []
+        assert active.context.cluster.leadership[T0].leader == 3
+
     def in_the_isr_at_its_start(self) -> tuple[World, ActiveController]:
         world, _ = self.created_again(isr=(1,))
         world.put(NOTE, b'{"version":1,"partitions":[0]}')
