@@ -320,11 +320,17 @@ class RebalancePlanning:
         """
         while True:
             async with self._one_snapshot:
-                answers = await tools.ask_log_dirs(tuple(self._view().brokers.values()))
-                view = self._view()
-                if view.may_act and view.is_complete and live_brokers(view) == order.brokers:
-                    return await asyncio.to_thread(snapshot_of, view, answers)
+                if (view := self._view_for(order)) is not None:
+                    answers = await tools.ask_log_dirs(tuple(view.brokers.values()))
+                    if (view := self._view_for(order)) is not None:
+                        return await asyncio.to_thread(snapshot_of, view, answers)
             await asyncio.sleep(self._look_again_s)
+
+    def _view_for(self, order: PlanningOrder) -> ClusterView | None:
+        """The present view, if it is one of the cluster that a plan was ordered for."""
+        view = self._view()
+        is_known = view.may_act and view.is_complete
+        return view if is_known and live_brokers(view) == order.brokers else None
 
 
 def _history(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import replace
 
@@ -15,6 +15,7 @@ from regent.kube.object_cache import ObjectKey
 from regent.kube.plan_runner import PlanTask
 from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning
 from regent.kube.waiting import cancel
+from regent.model.cluster import Broker
 from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
@@ -27,6 +28,7 @@ from regent.planning.results import (
     PlannerMissing,
     PlanResult,
 )
+from regent.planning.snapshotting import Answers
 from regent.planning.spark_jobs import PlanOwner
 from regent.resources.rebalance_history import RebalanceHistory
 from regent.resources.rebalance_spark import RebalanceSpark
@@ -113,9 +115,10 @@ async def planning(
     *,
     history: str | None = None,
     seen: Callable[[], ClusterView] = lambda: SEEN,
+    ask: Callable[[Collection[Broker]], Awaitable[Answers]] = log_dirs,
 ) -> AsyncIterator[RebalancePlanning]:
     made = RebalancePlanning(
-        PlanningTools(ask_log_dirs=log_dirs, runner=beside, history=history),
+        PlanningTools(ask_log_dirs=ask, runner=beside, history=history),
         jobs=jobs,
         concurrent_jobs=2,
         view=seen,
@@ -145,6 +148,10 @@ async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
     found = made.outcome_for(key, "u1")
     assert found is not None
     return found.result
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    await wait_until_async(condition, timeout_s=60, describe="it to have come so far")
 
 
 async def until_given_up(runner: Runner, *owners: PlanOwner) -> None:
@@ -271,6 +278,32 @@ async def test_a_plan_is_made_of_the_brokers_that_it_was_ordered_for_and_waits_f
         assert await outcome(made) == PlannedChanges(())
     (task,) = beside.tasks
     assert b'"alive":false' not in task.snapshot
+
+
+async def test_brokers_are_asked_once_they_are_those_of_the_order() -> None:
+    """What all brokers answer is large, and one that is waited for may take minutes to start."""
+    beside = Runner()
+    beside.gate.set()
+    fewer = view(orders((1, 2), (1, 2)), brokers=2)
+    seen, asked = fewer, 0
+
+    async def ask(brokers: Collection[Broker]) -> Answers:
+        nonlocal seen, asked
+        asked += 1
+        seen = fewer if asked == 1 else SEEN
+        return await log_dirs(brokers)
+
+    async with planning(beside, None, seen=lambda: seen, ask=ask) as made:
+        made.keep(KEY, "u1", BESIDE)
+        await settled()
+        assert asked == 0
+        seen = SEEN
+        await until(lambda: asked == 1)
+        await settled()
+        assert (asked, beside.tasks) == (1, [])
+        seen = SEEN
+        assert await outcome(made) == PlannedChanges(())
+    assert asked == 2
 
 
 async def test_an_order_for_the_brokers_that_are_left_takes_the_place_of_one_that_waits() -> None:
