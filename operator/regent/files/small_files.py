@@ -76,8 +76,10 @@ def read_small(path: Path | str, *, pipe_timeout_s: float = _PIPE_TIMEOUT_S) -> 
 
 
 def _wait(descriptor: int, path: Path | str, *, until: float) -> None:
-    readable, _, _ = select.select([descriptor], [], [], max(until - time.monotonic(), 0.0))
-    if not readable:
+    # Not select(), which knows no descriptors above 1023.
+    waiting = select.poll()
+    waiting.register(descriptor, select.POLLIN)
+    if not waiting.poll(max(until - time.monotonic(), 0.0) * 1000):
         raise UnusableFileError(f"{path} has not come to an end in time: who writes to it?")
 
 

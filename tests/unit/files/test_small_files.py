@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,27 @@ def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
     writer.start()
     assert read_small(pipe) == b"zookeeper: z:1\n" * 9_000
     writer.join()
+
+
+def test_it_makes_no_difference_how_many_files_are_open(few_descriptors_are_free: None) -> None:
+    """A process may have more than the 1,024 that select() can tell apart."""
+    assert read_small("/dev/null") == b""
+
+
+@pytest.fixture
+def few_descriptors_are_free() -> Iterator[None]:
+    """All below 1,024 are taken."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if resource.RLIM_INFINITY != hard < 2048:
+        pytest.skip("this machine lets nobody open so many files")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    taken = [os.dup(0)]
+    while taken[-1] < 1024:
+        taken.append(os.dup(0))
+    yield
+    for each in taken:
+        os.close(each)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_pipe_without_an_end_is_not_waited_for(tmp_path: Path) -> None:
