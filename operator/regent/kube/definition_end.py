@@ -15,12 +15,19 @@ from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError, KubeRightLostError
 from regent.resources.kind import ResourceKind
 
 logger = logging.getLogger(__name__)
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+_RIGHT_LOST: Final = (
+    "whether the resource is deleted together with the CustomResourceDefinition %s cannot be found "
+    "out: Regent may not read that any more (get customresourcedefinitions); no topic is deleted "
+    "before it may, or is restarted: %s"
+)
 
 
 class _Definition(NamedTuple):
@@ -69,8 +76,9 @@ class DefinitionEnd:
             max_age_s: How old the answer may be. An older one than the deletion may be wrong.
 
         Raises:
-            KubeError: The API server does not answer, or the right to read the definition is
-                gone: whoever takes it away may be about to delete the definition, too.
+            KubeRightLostError: The right to read the definition is gone: whoever takes it away
+                may be about to delete the definition, too.
+            KubeError: The API server does not answer.
         """
         known, now = self._known, asyncio.get_running_loop().time()
         if known is None or now - known.asked_at >= max_age_s:
@@ -110,8 +118,11 @@ class DefinitionEnd:
             self._was_readable = True
             return _Definition(now, ends=True)
         except KubeApiError as error:
-            if error.status != HTTPStatus.FORBIDDEN or self._was_readable:
+            if error.status != HTTPStatus.FORBIDDEN:
                 raise
+            if self._was_readable:
+                said = _RIGHT_LOST % (self._name, error)
+                raise KubeRightLostError(said, status=error.status) from error
             self._log_once(
                 "Topics of KafkaTopics that are deleted together with their definition cannot be "
                 f"kept: missing right: get customresourcedefinitions {self._name}"

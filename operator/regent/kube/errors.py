@@ -9,7 +9,8 @@
     └─ KubeApiError                the API server refused
         ├─ KubeNotFoundError       404: the object (or its CRD) is gone
         ├─ KubeConflictError       409: somebody else changed the object
-        └─ KubeTooLargeError       the object would be larger than etcd, or a request, may be
+        ├─ KubeTooLargeError       the object would be larger than etcd, or a request, may be
+        └─ KubeRightLostError      what could be read before may not be read any more
 """
 
 from __future__ import annotations
@@ -80,6 +81,10 @@ class KubeNotFoundError(KubeApiError):
 
 class KubeTooLargeError(KubeApiError):
     """The object would be larger than what can be stored, or sent, at a time."""
+
+
+class KubeRightLostError(KubeApiError):
+    """What could be read before may not be read any more."""
 
 
 class KubeConflictError(KubeApiError):

@@ -18,7 +18,12 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
-from regent.kube.errors import KubeApiError, KubeSchemaError, KubeTooLargeError
+from regent.kube.errors import (
+    KubeApiError,
+    KubeRightLostError,
+    KubeSchemaError,
+    KubeTooLargeError,
+)
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.memory import ObjectMemory, Outranked
 from regent.kube.object_cache import CachedObject, ObjectCache, ObjectKey
@@ -184,6 +189,9 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             raise
         except KubeTooLargeError:
             self._record_warning(key, ConditionReason.TOO_LARGE, _TOO_LARGE)
+            raise
+        except KubeRightLostError as error:
+            self._record_warning(key, EventReason.RIGHT_LOST, str(error))
             raise
         except KubeApiError as error:
             if error.is_refusal:

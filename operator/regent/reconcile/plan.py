@@ -59,6 +59,7 @@ class EventReason(enum.StrEnum):
     DRAIN_COMPLETED = "DrainCompleted"
     DRAIN_UNDONE = "DrainUndone"
     NOT_STORED_AS_WRITTEN = "NotStoredAsWritten"
+    RIGHT_LOST = "RightLost"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +99,8 @@ class Plan(Generic[StatusT]):
         is_to_be_deleted: Whether the object itself is to be deleted, unless it changes meanwhile.
         requeue_after_s: When to requeue even if nothing happens; None: no need.
         asks_about_definition: Whether the plan is another one if the resource is deleted together
-            with its definition. To be found out, unless there are commands, before anything else is
-            done.
+            with its definition. To be found out before anything is done; if there are commands, the
+            next plan counts, which is made with the answer.
         planning: The plan that is to be made for the resource beside, or whose outcome it still
             needs; None: none. The outcome is news for the resource.
     """

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 
+import pytest
+
+from regent.kube.errors import KubeRightLostError
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.test_object_cache import body
 from tests.unit.kube.test_topic_reconciler import OWNED, Bench, a_topic
@@ -35,6 +38,22 @@ def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for
     assert bench.port.commands == []
     assert bench.stored["metadata"]["finalizers"] == []
     assert bench.events == [("Normal", "TopicRetained")]
+
+
+def test_an_event_says_that_a_right_is_lost_without_which_no_topic_is_deleted() -> None:
+    """It is no word about what Regent writes, which nobody refuses."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+
+    def refuse() -> None:
+        raise KubeRightLostError("Regent may not read that any more", status=403)
+
+    bench.on_question = refuse
+    with pytest.raises(KubeRightLostError):
+        bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.events == [("Warning", "RightLost")]
+    assert "may not read" in bench.store.created[0]["message"]
 
 
 def test_a_protected_topic_does_not_hold_up_the_end_of_the_definition() -> None:
