@@ -85,16 +85,23 @@ class DefinitionEnd:
             known = await self._ask()
         return known.explains(deleted_at)
 
-    async def learn_right(self, *, every_s: float) -> None:
+    async def learn_right(self, *, every_s: float, retry_s: float) -> None:
         """Find out whether the definition can be read, before anything depends on it. Runs until
-        cancelled."""
+        cancelled.
+
+        Args:
+            every_s: When to look again whether there is the right by now.
+            retry_s: When to ask again if the API server does not say.
+        """
         while True:
+            pause_s = every_s
             if not self._was_readable:
                 try:
                     await self._find_out(asyncio.get_running_loop().time())
                 except KubeError as error:
                     logger.debug("A definition cannot be read yet", extra={"error": str(error)})
-            await asyncio.sleep(every_s)
+                    pause_s = retry_s
+            await asyncio.sleep(pause_s)
 
     async def _ask(self) -> _Definition:
         """The answer to a question that is not asked before now. One of those who wait for it may

@@ -137,7 +137,9 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         kafka_topics,
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
-        duty=lambda _: definition_end.learn_right(every_s=around.settings.resync_interval_s),
+        duty=lambda _: definition_end.learn_right(
+            every_s=around.settings.resync_interval_s, retry_s=around.settings.check_interval_s
+        ),
         ask_about_definition=kafka_topics.ask_about_definition,
         on_gone=kafka_topics.forget,
     )

@@ -79,15 +79,13 @@ async def test_whether_there_is_the_right_is_known_before_anything_is_deleted(
 ) -> None:
     server.answers = [refusal(500), definition(creationTimestamp="2025-01-01T00:00:00Z")]
     end = DefinitionEnd(client, TOPIC)
-    learning = asyncio.create_task(end.learn_right(every_s=0.0))
+    learning = asyncio.create_task(end.learn_right(every_s=3600.0, retry_s=0.0))
 
-    async def asked_twice() -> bool:
-        return len(server.requests) == 2
+    async def is_known() -> bool:
+        return end._was_readable
 
-    await wait_until_async(asked_twice, timeout_s=60, describe="the right to be known")
-    for _ in range(50):
-        await asyncio.to_thread(int)
-    assert len(server.requests) == 2, "it is known now"
+    await wait_until_async(is_known, timeout_s=60, describe="the right to be known")
+    assert len(server.requests) == 2
     await cancel((learning,))
     server.answers = [refusal(403)]
     with pytest.raises(KubeRightLostError):
