@@ -14,6 +14,7 @@ import asyncio
 import contextlib
 import functools
 import logging
+import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
@@ -393,6 +394,8 @@ class BrokerChannel:
                 self._warn(self.problem)
                 if not self.settled.is_set():
                     self._settle()
+                # The connection keeps it, and with the frames that it came through keeps this.
+                traceback.clear_frames(error.__traceback__)
                 await asyncio.sleep(self._pause_after(error))
             else:
                 self._failures_in_a_row = 0

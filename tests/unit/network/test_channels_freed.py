@@ -6,17 +6,23 @@ as long as the process, and what waits for a broker may be every partition of th
 
 from __future__ import annotations
 
+import asyncio
 import gc
+import ssl
+import struct
 import weakref
 from collections.abc import Callable, Iterator
+from socket import SO_LINGER, SOL_SOCKET
 
+import msgspec
 import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.network.controller_channel_manager import ControllerChannelManager
+from regent.network.tls import ReloadingTls
 from sandbox import wait_until_async
 from tests.support.stub_broker import StubBroker
-from tests.unit.network.open_channels import DEAD_PORT, batch, channels
+from tests.unit.network.open_channels import DEAD_PORT, FAST, batch, channels
 
 
 @pytest.fixture(autouse=True)
@@ -70,6 +76,45 @@ async def test_one_whose_broker_is_out_of_reach() -> None:
         manager.close_all()
         await manager.wait_closed()
         await until(lambda: channel() is None, "the channel to be freed")
+
+
+async def test_one_whose_broker_begins_no_tls() -> None:
+    """As in a cluster whose brokers are just being set up for it."""
+
+    def refuse(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b"no TLS")
+        writer.close()
+
+    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        broker = Broker(1, 7, (EndPoint("SSL", "SSL", "127.0.0.1", port),))
+        settings = msgspec.structs.replace(
+            FAST, tls=ReloadingTls("TLS", (), ssl.create_default_context)
+        )
+        async with channels(broker, settings=settings) as (manager, _):
+            await until(lambda: manager.problems(), "the channel to have failed")
+            channel = channel_to(manager, 1)
+            manager.close_all()
+            await manager.wait_closed()
+            await until(lambda: channel() is None, "the channel to be freed")
+
+
+async def test_one_whose_broker_resets_connections() -> None:
+    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.read(1)
+        linger = struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
+        writer.transport.abort()
+
+    async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        broker = Broker(1, 7, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", port),))
+        async with channels(broker) as (manager, _):
+            await until(lambda: manager.problems(), "the channel to have failed")
+            channel = channel_to(manager, 1)
+            manager.close_all()
+            await manager.wait_closed()
+            await until(lambda: channel() is None, "the channel to be freed")
 
 
 async def test_one_that_a_standby_has() -> None:
