@@ -41,6 +41,7 @@ from regent.protocol.serving import (
     Throttled,
     user_principal,
 )
+from regent.sockets.starting_tls import freed_if_tls_fails
 
 T = TypeVar("T")
 
@@ -247,14 +248,15 @@ class ServerConnection(asyncio.Protocol):
         if tls is None:
             return ANONYMOUS
         try:
-            transport = await self._loop.start_tls(
-                self._transport,
-                self,
-                tls.context(),
-                server_side=True,
-                ssl_handshake_timeout=self._limits.authentication_s,
-                ssl_shutdown_timeout=self._limits.stop_s,
-            )
+            with freed_if_tls_fails():
+                transport = await self._loop.start_tls(
+                    self._transport,
+                    self,
+                    tls.context(),
+                    server_side=True,
+                    ssl_handshake_timeout=self._limits.authentication_s,
+                    ssl_shutdown_timeout=self._limits.stop_s,
+                )
         except ssl.SSLError as error:
             self._server.statistics.failed_authentications += 1
             remedy = remedy_for_client(error, own_problem=tls.problem())

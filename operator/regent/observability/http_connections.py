@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from regent.model.peer_address import address_group, plain_address
+from regent.sockets.starting_tls import freed_if_tls_fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +163,8 @@ class _Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         try:
             # No time-out of its own: there is one for all that comes before a request.
-            secured = await loop.start_tls(transport, self, tls, server_side=True)
+            with freed_if_tls_fails():
+                secured = await loop.start_tls(transport, self, tls, server_side=True)
         except OSError:  # ssl.SSLError included: not our certificate, no TLS, or nobody any more
             secured = None
         if secured is None or secured.is_closing():

@@ -59,6 +59,21 @@ async def test_one_with_tls_that_its_client_closes(controller: Controller, tmp_p
         await until(lambda: connection() is None)
 
 
+@pytest.mark.parametrize("sent", [b"", b"no TLS\r\n\r\n"], ids=["nothing", "something else"])
+async def test_one_whose_client_begins_no_tls(
+    controller: Controller, tmp_path: Path, sent: bytes
+) -> None:
+    """A health check, for instance, or a client that is not set up for TLS."""
+    authority = Authority(tmp_path)
+    async with secured_servers.serving(controller, tls=authority.files) as server:
+        _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await until(at(server, accepted=1))
+        connection = only_connection(server)
+        writer.write(sent)
+        writer.close()
+        await until(lambda: connection() is None)
+
+
 async def test_one_whose_client_does_not_wait_for_the_answer(controller: Controller) -> None:
     controller.may_answer.clear()
     async with kafka_servers.serving(controller) as server:

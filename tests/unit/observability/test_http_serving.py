@@ -7,7 +7,8 @@ import gc
 import socket
 import ssl
 import struct
-from collections.abc import AsyncIterator
+import weakref
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple
@@ -104,6 +105,27 @@ async def test_one_that_is_answered_counts_no_more() -> None:
         async with session.get(f"https://localhost:{port}/", ssl=client) as answer:
             assert await answer.text() == "here"
         await until_there_are(connections, 0)
+
+
+@pytest.fixture
+def _without_the_collector() -> Iterator[None]:
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("_without_the_collector")
+async def test_one_that_begins_no_tls_is_freed_at_once() -> None:
+    """What has lived for a while the collector of Python hardly ever looks at."""
+    async with served() as (port, connections, _):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        await until_there_are(connections, 1)
+        connection = weakref.ref(next(iter(connections._open)))
+        writer.close()
+        await wait_until_async(
+            lambda: connection() is None, describe="the connection to be freed", timeout_s=60
+        )
 
 
 @pytest.mark.parametrize("turns", range(5))
