@@ -303,7 +303,10 @@ class ServerConnection(asyncio.Protocol):
             try:
                 step = await metered(authenticator.step(frame), self._spent)
             except UnsupportedRequestError as error:
-                await self._write(self._answer_unsupported(error))
+                answer = self._unsupported_answer(error)
+                if answer is None:
+                    raise
+                await self._write(answer)
                 continue
             if step.failure is not None:
                 server.statistics.failed_authentications += 1
@@ -397,7 +400,10 @@ class ServerConnection(asyncio.Protocol):
                 try:
                     header, entity = await self._dispatched(frame, peer)
                 except UnsupportedRequestError as error:
-                    return self._answer_unsupported(error)
+                    answer = self._unsupported_answer(error)
+                    if answer is None:
+                        raise
+                    return answer
         if isinstance(entity, Close):
             raise _ClosedError(CloseReason.ANSWERED_BY_CLOSE)
         if isinstance(entity, PassOn):
@@ -457,10 +463,10 @@ class ServerConnection(asyncio.Protocol):
             peer = msgspec.structs.replace(peer, is_broker=True)
         return await self._server.dispatcher(request, peer)
 
-    def _answer_unsupported(self, error: UnsupportedRequestError) -> bytes:
+    def _unsupported_answer(self, error: UnsupportedRequestError) -> bytes | None:
         """ApiVersions of an unknown version has an answer (KIP-511); nothing else has."""
         if error.header.api_key != API_VERSIONS.key:
-            raise error
+            return None  # not raised here: the error would be in a circle with this frame
         return self._server.codec.encode(error.header, unsupported_api_versions())
 
     async def _write(self, answer: bytes) -> None:

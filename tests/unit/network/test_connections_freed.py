@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import struct
 import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -70,6 +71,18 @@ async def test_one_whose_client_begins_no_tls(
         await until(at(server, accepted=1))
         connection = only_connection(server)
         writer.write(sent)
+        writer.close()
+        await until(lambda: connection() is None)
+
+
+async def test_one_whose_client_asks_for_what_is_not_supported(controller: Controller) -> None:
+    async with kafka_servers.serving(controller) as server:
+        reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+        await until(at(server, accepted=1))
+        connection = only_connection(server)
+        no_version_of_metadata = struct.pack(">ihhih", 10, 3, 99, 1, -1)
+        writer.write(no_version_of_metadata)
+        assert await reader.read() == b""
         writer.close()
         await until(lambda: connection() is None)
 
