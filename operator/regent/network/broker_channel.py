@@ -396,17 +396,13 @@ class BrokerChannel:
                     self._settle()
                 # The connection keeps it, and with the frames that it came through keeps this.
                 traceback.clear_frames(error.__traceback__)
-                await asyncio.sleep(self._pause_after(error))
+                is_refused = isinstance(error, UnsupportedBrokerError)
+                pause_s = self._settings.pause_after(self._failures_in_a_row)
+                await asyncio.sleep(REFUSED_INTERVAL if is_refused else pause_s)
             else:
                 self._failures_in_a_row = 0
                 self.problem = self.unreached_since = None
                 return result
-
-    def _pause_after(self, error: Exception) -> float:
-        if isinstance(error, UnsupportedBrokerError):
-            return REFUSED_INTERVAL
-        settings, doublings = self._settings, min(self._failures_in_a_row - 1, 10)
-        return min(settings.retry_delay * float(2**doublings), settings.max_retry_delay)
 
     async def _connect(self) -> BrokerConnection:
         """The open connection; a new one if there is none, or the broker closed it."""

@@ -24,7 +24,7 @@ from regent.network.tls_buffers import READ_BYTES
 from regent.network.tls_overhead import MeasuredTls
 from regent.network.tls_remedies import remedy_for_client
 from regent.network.upstream import Upstream, UpstreamError
-from regent.protocol.api_versions_answer import unsupported_api_versions
+from regent.protocol.api_versions_answer import unsupported_answer
 from regent.protocol.framing import FrameError, FrameReader, RequestHeader, request_header
 from regent.protocol.passed_on import has_no_answer
 from regent.protocol.primitives import DecodeError
@@ -303,7 +303,7 @@ class ServerConnection(asyncio.Protocol):
             try:
                 step = await metered(authenticator.step(frame), self._spent)
             except UnsupportedRequestError as error:
-                answer = self._unsupported_answer(error)
+                answer = unsupported_answer(self._server.codec, error)
                 if answer is None:
                     raise
                 await self._write(answer)
@@ -400,7 +400,7 @@ class ServerConnection(asyncio.Protocol):
                 try:
                     header, entity = await self._dispatched(frame, peer)
                 except UnsupportedRequestError as error:
-                    answer = self._unsupported_answer(error)
+                    answer = unsupported_answer(self._server.codec, error)
                     if answer is None:
                         raise
                     return answer
@@ -462,12 +462,6 @@ class ServerConnection(asyncio.Protocol):
         if self.is_broker:
             peer = msgspec.structs.replace(peer, is_broker=True)
         return await self._server.dispatcher(request, peer)
-
-    def _unsupported_answer(self, error: UnsupportedRequestError) -> bytes | None:
-        """ApiVersions of an unknown version has an answer (KIP-511); nothing else has."""
-        if error.header.api_key != API_VERSIONS.key:
-            return None  # not raised here: the error would be in a circle with this frame
-        return self._server.codec.encode(error.header, unsupported_api_versions())
 
     async def _write(self, answer: bytes) -> None:
         """Send an answer, and wait until it has left the process."""

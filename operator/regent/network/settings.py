@@ -72,6 +72,11 @@ class ChannelSettings(msgspec.Struct, frozen=True, kw_only=True):
         usable = [endpoint for endpoint in broker.endpoints if self.can_use(endpoint)]
         return tuple(sorted(usable, key=lambda endpoint: endpoint.security_protocol != natural))
 
+    def pause_after(self, failures_in_a_row: int) -> float:
+        """How long to wait before the next attempt."""
+        doublings = min(failures_in_a_row - 1, 10)
+        return min(self.retry_delay * float(2**doublings), self.max_retry_delay)
+
 
 def response_timeout(request: ControlRequest, seconds: float) -> float:
     """How long to wait for an answer: ``seconds`` for each part of :data:`MAX_PARTITIONS`.

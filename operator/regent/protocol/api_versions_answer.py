@@ -12,7 +12,7 @@ from kio.schema.errors import ErrorCode
 from regent.protocol.api_versions import VersionRange
 from regent.protocol.entity_reader import element_class
 from regent.protocol.served_apis import API_VERSIONS, Api
-from regent.protocol.server_codec import Request
+from regent.protocol.server_codec import Request, ServerCodec, UnsupportedRequestError
 
 _PRODUCE_KEY: Final = 0
 _PRODUCE_VERSIONS: Final = VersionRange(0, 9)
@@ -55,10 +55,14 @@ def listed_versions(apis: Mapping[int, Api]) -> Mapping[int, VersionRange]:
     return {_PRODUCE_KEY: _PRODUCE_VERSIONS} | served
 
 
-def unsupported_api_versions() -> Any:
-    """Answer to a version of ApiVersions that is not served: version 0, with the range that is."""
+def unsupported_answer(codec: ServerCodec, error: UnsupportedRequestError) -> bytes | None:
+    """Answer to a version of ApiVersions that is not served: version 0, with the range that is
+    (KIP-511). Nothing else that is not supported has an answer."""
+    if error.header.api_key != API_VERSIONS.key:
+        return None
     versions = VersionRange(API_VERSIONS.lowest, API_VERSIONS.highest)
-    return _answer(0, {API_VERSIONS.key: versions}, error=ErrorCode.unsupported_version)
+    listed = _answer(0, {API_VERSIONS.key: versions}, error=ErrorCode.unsupported_version)
+    return codec.encode(error.header, listed)
 
 
 def api_versions_answer(
