@@ -5,15 +5,9 @@ from __future__ import annotations
 import pytest
 
 from regent.controller.topics import topic_changes
-from regent.controller.transitions import first_states, partition_epochs
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.controller.transitions import partition_epochs
+from regent.model.partition import TopicPartition
 from tests.simulation.mutants.registry import defect
-
-
-@defect(caught_by="has .* at|leads .* by|does not lead")
-def removed_topics_forgotten(patch: pytest.MonkeyPatch) -> None:
-    """A topic of a former name begins at epochs that brokers ignore."""
-    patch.setattr(topic_changes, "_keep_states", lambda *_: None)
 
 
 @defect(caught_by="assignments are|never born|topic ids are|leadership are|ISR of")
@@ -30,16 +24,3 @@ def missing_states_stay_missing(patch: pytest.MonkeyPatch) -> None:
         return frozenset()
 
     patch.setattr(partition_epochs, "restore_missing", stays_missing)
-
-
-@defect(caught_by="is in sync without|committed")
-def everybody_in_sync_again(patch: pytest.MonkeyPatch) -> None:
-    """Who has fallen behind in the former topic is in sync in the next one."""
-
-    def first(
-        live: tuple[int, ...], former: LeaderAndIsr | None, controller_epoch: int
-    ) -> LeaderAndIsr:
-        epoch = 0 if former is None else former.leader_epoch + 1
-        return LeaderAndIsr(live[0], epoch, live, controller_epoch, 0)
-
-    patch.setattr(first_states, "_first_state", first)

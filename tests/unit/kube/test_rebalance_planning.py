@@ -150,10 +150,6 @@ async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
     return found.result
 
 
-async def until(condition: Callable[[], bool]) -> None:
-    await wait_until_async(condition, timeout_s=60, describe="it to have come so far")
-
-
 async def until_given_up(runner: Runner, *owners: PlanOwner) -> None:
     async def given_up() -> bool:
         return runner.given_up == list(owners)
@@ -298,7 +294,7 @@ async def test_brokers_are_asked_once_they_are_those_of_the_order() -> None:
         await settled()
         assert asked == 0
         seen = SEEN
-        await until(lambda: asked == 1)
+        await wait_until_async(lambda: asked == 1, timeout_s=60, describe="brokers to be asked")
         await settled()
         assert (asked, beside.tasks) == (1, [])
         seen = SEEN

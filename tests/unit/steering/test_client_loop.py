@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
 from collections.abc import AsyncIterator, Sequence
 
 import pytest
@@ -38,7 +37,6 @@ from regent.model.errors import (
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
-from regent.runtime.command_reply import CommandReply
 from regent.standby.reads import WATCHED
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
@@ -220,18 +218,6 @@ class TestTopics:
         assert await world.submit(DeleteTopic("u")) == (Accepted(),)
         await world.until(lambda: world.view.topics["u"].is_being_deleted)
         assert world.controller.asked == []
-
-    async def test_what_nobody_waits_for_any_more_is_not_carried_out(
-        self, world: ClientWorld
-    ) -> None:
-        replies = [CommandReply(concurrent.futures.Future()) for _ in range(2)]
-        for name, reply in zip(("given-up", "awaited"), replies, strict=True):
-            world.loop.submit((CreateTopic(name, 1, 1),), reply)
-        replies[0].is_given_up = True
-        outcomes = [await asyncio.wrap_future(reply.future) for reply in replies]
-        assert isinstance(outcomes[0][0], Rejected)
-        assert outcomes[1] == (Accepted(),)
-        assert world.server.children(paths.BROKER_TOPICS) == ("awaited", "t")
 
     async def test_a_topic_is_deleted_once_the_controller_has_seen_all_its_partitions(
         self, world: ClientWorld
