@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import struct
 from collections.abc import AsyncIterator, Callable, Mapping
+from socket import SO_LINGER, SOL_SOCKET
 from typing import Final
 
 from regent.model.cluster import Broker, EndPoint
@@ -84,6 +85,13 @@ class RawBroker:
         for writer in list(self._writers):
             writer.transport.abort()
         await self._server.wait_closed()
+
+    def reset(self) -> None:
+        """Break every connection off as a host does whose broker was killed."""
+        for writer in list(self._writers):
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
+            writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.open += 1

@@ -14,7 +14,6 @@ import asyncio
 import contextlib
 import functools
 import logging
-import traceback
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, TypeVar
 
@@ -58,6 +57,7 @@ from regent.protocol.control_requests import ControlRequest, ControlRequests, Co
 from regent.protocol.metadata_updates import Metadata, SharedMetadata
 from regent.protocol.pending_requests import PendingRequests, leadership_in
 from regent.protocol.primitives import DecodeError
+from regent.sockets.kept_errors import clear_frames
 
 logger = logging.getLogger(__name__)
 
@@ -395,7 +395,7 @@ class BrokerChannel:
                 if not self.settled.is_set():
                     self._settle()
                 # The connection keeps it, and with the frames that it came through keeps this.
-                traceback.clear_frames(error.__traceback__)
+                clear_frames(error)
                 is_refused = isinstance(error, UnsupportedBrokerError)
                 pause_s = self._settings.pause_after(self._failures_in_a_row)
                 await asyncio.sleep(REFUSED_INTERVAL if is_refused else pause_s)

@@ -41,7 +41,7 @@ from regent.protocol.serving import (
     Throttled,
     user_principal,
 )
-from regent.sockets.starting_tls import freed_if_tls_fails
+from regent.sockets.kept_errors import clear_frames, freed_if_tls_fails
 
 T = TypeVar("T")
 
@@ -203,6 +203,7 @@ class ServerConnection(asyncio.Protocol):
         except UnsupportedRequestError as error:
             self.end(CloseReason.UNSUPPORTED, str(error))
         except UpstreamError as error:
+            clear_frames(error)
             self.end(CloseReason.UPSTREAM, str(error))
         except NotPassedOnError as error:
             self.end(CloseReason.NOT_PASSED_ON, str(error))

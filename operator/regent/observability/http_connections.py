@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import cast
 
 from regent.model.peer_address import address_group, plain_address
-from regent.sockets.starting_tls import freed_if_tls_fails
+from regent.sockets.kept_errors import freed_if_tls_fails
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,1 +1,2 @@
-"""Sockets of this process: where it listens, how it accepts, how many files may be open."""
+"""Sockets of this process: where it listens, how it accepts, what asyncio keeps, how many files may
+be open."""
