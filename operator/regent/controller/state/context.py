@@ -157,11 +157,6 @@ class ControllerContext:
         self.highest_epoch = max(self.highest_epoch, epoch)
 
     @property
-    def leaders_write_isrs(self) -> bool:
-        """Whether leaders change ISRs in ZooKeeper themselves, and report it some seconds later."""
-        return self.cluster.inter_broker_protocol < ASK_SINCE
-
-    @property
     def leaders_may_lose_changes(self) -> bool:
         """Whether all leaders ask the controller for ISR changes, and some may be of a release in
         which an answer that is overtaken costs them the next change."""

@@ -18,6 +18,7 @@ import msgspec
 
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
+from regent.controller.state.answered_leaders import ASK_SINCE
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import (
@@ -33,6 +34,11 @@ from regent.zk_data.permitted_reads import UnreadableZNode
 from regent.zk_data.topics import encode_partition_state
 
 RESTORED: Final = "States of partitions had been deleted, and are created again as they were known"
+
+
+def leaders_write_isrs(context: ControllerContext) -> bool:
+    """Whether leaders change ISRs in ZooKeeper themselves, and report it some seconds later."""
+    return context.cluster.inter_broker_protocol < ASK_SINCE
 
 
 async def restore_missing(
@@ -51,7 +57,7 @@ async def restore_missing(
     Returns:
         The partitions whose states are there again. Their versions begin at 0.
     """
-    if have_changed and context.leaders_write_isrs:
+    if have_changed and leaders_write_isrs(context):
         _leave_leaders_alone_in_sync(context, read.missing)
     lost = [tp for tp in read.missing if _can_be_led(context, tp)]
     if not lost:

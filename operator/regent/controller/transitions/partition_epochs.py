@@ -24,7 +24,11 @@ from typing import Final, NamedTuple
 from regent.controller.effects import Write
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
-from regent.controller.transitions.missing_states import restore_missing, topics_as_known
+from regent.controller.transitions.missing_states import (
+    leaders_write_isrs,
+    restore_missing,
+    topics_as_known,
+)
 from regent.controller.transitions.partition_state_znodes import (
     StatesRead,
     epoch_guard,
@@ -265,7 +269,7 @@ def _expect_leaders_to_wait(context: ControllerContext, written: Iterable[TopicP
     """A leader that writes ISRs itself knows another version, and can change nothing before it is
     sent a higher leader epoch. It asks nobody: it gets one with the next watch check, unless one is
     written before."""
-    if context.leaders_write_isrs:
+    if leaders_write_isrs(context):
         known = context.cluster.leadership
         context.waiting_leaders.update(
             {
