@@ -41,6 +41,8 @@ ENDPOINT: Mapping[str, str | int | bool] = {
 _WARM_SINCE = (3, 0)
 """From this Kafka version on its ZooKeeper has recursive watches."""
 
+_DEPOSED_MEANWHILE = "Controller moved to another broker when moving some"
+
 _numbers = itertools.count(1)
 
 
@@ -217,8 +219,15 @@ class Cluster:
         )
 
     def restore(self) -> None:
-        """All brokers run, one of them is the controller, every replica is in sync."""
+        """All brokers run, one of them is the controller, every replica is in sync.
+
+        A broker's controller that is deposed in the middle of a transition keeps the requests that
+        it has not sent, and fails at every transition once it is elected again. A restart helps.
+        """
         self.kafka.start()
+        for broker in self.kafka.brokers:
+            if _DEPOSED_MEANWHILE in broker.process.log_of_this_run():
+                broker.restart()
         self.wait_for_a_broker_as_controller()
         self.wait_in_sync()
 
