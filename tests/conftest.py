@@ -14,6 +14,7 @@ import hypothesis
 import pytest
 
 pytest_plugins = (
+    "tests.support.collector",
     "tests.support.distribution",
     "tests.support.early_failures",
     "tests.support.every_cut",

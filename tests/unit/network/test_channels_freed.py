@@ -7,11 +7,11 @@ as long as the process, and what waits for a broker may be every partition of th
 from __future__ import annotations
 
 import asyncio
-import gc
 import ssl
 import struct
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from socket import SO_LINGER, SOL_SOCKET
 
 import msgspec
@@ -24,13 +24,7 @@ from sandbox import wait_until_async
 from tests.support.stub_broker import StubBroker
 from tests.unit.network.open_channels import DEAD_PORT, FAST, batch, channels
 
-
-@pytest.fixture(autouse=True)
-def _without_the_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("without_the_collector")
 
 
 def channel_to(manager: ControllerChannelManager, broker_id: int) -> Callable[[], object]:
@@ -45,14 +39,30 @@ async def until(condition: Callable[[], object], describe: str) -> None:
     await wait_until_async(look, until=bool, describe=describe, timeout_s=10)
 
 
+async def expect_freed_when_closed(manager: ControllerChannelManager) -> None:
+    """The channel to broker 1 is closed, and nobody keeps it."""
+    channel = channel_to(manager, 1)
+    manager.close_all()
+    await manager.wait_closed()
+    await until(lambda: channel() is None, "the channel to be freed")
+
+
+@asynccontextmanager
+async def answering(
+    answer: Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None] | None],
+    protocol: str,
+) -> AsyncIterator[Broker]:
+    """A broker whose every connection is answered so."""
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        yield Broker(1, 7, (EndPoint(protocol, protocol, "127.0.0.1", port),))
+
+
 async def test_one_that_has_nothing_to_send() -> None:
     async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
         manager.send(batch(stub))
         await responses.wait_for(3)
-        channel = channel_to(manager, 1)
-        manager.close_all()
-        await manager.wait_closed()
-        await until(lambda: channel() is None, "the channel to be freed")
+        await expect_freed_when_closed(manager)
 
 
 async def test_one_whose_broker_does_not_answer() -> None:
@@ -61,10 +71,7 @@ async def test_one_whose_broker_does_not_answer() -> None:
         manager.send(batch(stub))
         manager.send(batch(stub, number=1))
         await stub.wait_for(1)
-        channel = channel_to(manager, 1)
-        manager.close_all()
-        await manager.wait_closed()
-        await until(lambda: channel() is None, "the channel to be freed")
+        await expect_freed_when_closed(manager)
         stub.hold.set()
 
 
@@ -72,10 +79,7 @@ async def test_one_whose_broker_is_out_of_reach() -> None:
     broker = Broker(1, 7, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", DEAD_PORT),))
     async with channels(broker) as (manager, _):
         await until(lambda: manager.problems(), "the channel to have failed")
-        channel = channel_to(manager, 1)
-        manager.close_all()
-        await manager.wait_closed()
-        await until(lambda: channel() is None, "the channel to be freed")
+        await expect_freed_when_closed(manager)
 
 
 async def test_one_whose_broker_begins_no_tls() -> None:
@@ -85,18 +89,15 @@ async def test_one_whose_broker_begins_no_tls() -> None:
         writer.write(b"no TLS")
         writer.close()
 
-    async with await asyncio.start_server(refuse, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        broker = Broker(1, 7, (EndPoint("SSL", "SSL", "127.0.0.1", port),))
-        settings = msgspec.structs.replace(
-            FAST, tls=ReloadingTls("TLS", (), ssl.create_default_context)
-        )
-        async with channels(broker, settings=settings) as (manager, _):
-            await until(lambda: manager.problems(), "the channel to have failed")
-            channel = channel_to(manager, 1)
-            manager.close_all()
-            await manager.wait_closed()
-            await until(lambda: channel() is None, "the channel to be freed")
+    settings = msgspec.structs.replace(
+        FAST, tls=ReloadingTls("TLS", (), ssl.create_default_context)
+    )
+    async with (
+        answering(refuse, "SSL") as broker,
+        channels(broker, settings=settings) as (manager, _),
+    ):
+        await until(lambda: manager.problems(), "the channel to have failed")
+        await expect_freed_when_closed(manager)
 
 
 async def test_one_whose_broker_resets_connections() -> None:
@@ -106,15 +107,9 @@ async def test_one_whose_broker_resets_connections() -> None:
         writer.get_extra_info("socket").setsockopt(SOL_SOCKET, SO_LINGER, linger)
         writer.transport.abort()
 
-    async with await asyncio.start_server(reset, "127.0.0.1", 0) as server:
-        port = server.sockets[0].getsockname()[1]
-        broker = Broker(1, 7, (EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", port),))
-        async with channels(broker) as (manager, _):
-            await until(lambda: manager.problems(), "the channel to have failed")
-            channel = channel_to(manager, 1)
-            manager.close_all()
-            await manager.wait_closed()
-            await until(lambda: channel() is None, "the channel to be freed")
+    async with answering(reset, "PLAINTEXT") as broker, channels(broker) as (manager, _):
+        await until(lambda: manager.problems(), "the channel to have failed")
+        await expect_freed_when_closed(manager)
 
 
 async def test_one_that_a_standby_has() -> None:
@@ -122,10 +117,7 @@ async def test_one_that_a_standby_has() -> None:
         manager.close_all()
         manager.stand_by([stub.registration])
         await until(lambda: manager.standing_by, "the connection of the standby")
-        channel = channel_to(manager, 1)
-        manager.close_all()
-        await manager.wait_closed()
-        await until(lambda: channel() is None, "the channel to be freed")
+        await expect_freed_when_closed(manager)
 
 
 async def test_one_that_is_replaced_when_its_broker_has_started_again() -> None:

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import struct
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,13 +22,7 @@ from tests.unit.network import kafka_servers, secured_servers
 from tests.unit.network.kafka_servers import Controller, at, limited, until
 from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, shut_down
 
-
-@pytest.fixture(autouse=True)
-def _without_the_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
+pytestmark = pytest.mark.usefixtures("without_the_collector")
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import struct
 import weakref
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -206,21 +205,17 @@ async def test_a_broker_that_breaks_off_in_the_middle_of_an_answer_closes_the_cl
         await broker.start()
 
 
+@pytest.mark.usefixtures("without_the_collector")
 async def test_a_client_whose_broker_resets_the_connection_is_freed_at_once() -> None:
     """As all are that wait for an answer when a broker is killed."""
-    gc.collect()
-    gc.disable()
-    try:
-        async with one_broker() as (passed, broker, client):
-            broker.answer = lambda *_: NO_BYTES
-            client.send_frame(frame_of(FIND_COORDINATOR, 0, 1))
-            await until(lambda: bool(broker.frames), "the broker to be asked")
-            (connection,) = map(weakref.ref, passed.server.registry)
-            broker.reset()
-            await client.closed()
-            await until(lambda: connection() is None, "the connection to be freed")
-    finally:
-        gc.enable()
+    async with one_broker() as (passed, broker, client):
+        broker.answer = lambda *_: NO_BYTES
+        client.send_frame(frame_of(FIND_COORDINATOR, 0, 1))
+        await until(lambda: bool(broker.frames), "the broker to be asked")
+        (connection,) = map(weakref.ref, passed.server.registry)
+        broker.reset()
+        await client.closed()
+        await until(lambda: connection() is None, "the connection to be freed")
 
 
 async def test_the_next_request_goes_to_another_broker_when_one_is_gone() -> None:

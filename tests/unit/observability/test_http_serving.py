@@ -8,7 +8,7 @@ import socket
 import ssl
 import struct
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, suppress
 from socket import SO_LINGER, SOL_SOCKET
 from typing import NamedTuple
@@ -107,15 +107,7 @@ async def test_one_that_is_answered_counts_no_more() -> None:
         await until_there_are(connections, 0)
 
 
-@pytest.fixture
-def _without_the_collector() -> Iterator[None]:
-    gc.collect()
-    gc.disable()
-    yield
-    gc.enable()
-
-
-@pytest.mark.usefixtures("_without_the_collector")
+@pytest.mark.usefixtures("without_the_collector")
 async def test_one_that_begins_no_tls_is_freed_at_once() -> None:
     """What has lived for a while the collector of Python hardly ever looks at."""
     async with served() as (port, connections, _):

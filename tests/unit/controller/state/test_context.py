@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import gc
 import uuid
 import weakref
 from collections.abc import Callable
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -357,14 +357,11 @@ def test_topics_that_metrics_do_not_tell_apart_are_found_without_a_search() -> N
     assert list(context.cluster.topics_with_metric_name("a_b")) == []
 
 
+@pytest.mark.usefixtures("without_the_collector")
 def test_a_context_is_freed_with_the_last_reference_to_it() -> None:
     """Without the collector, which looks at everything only now and then."""
     context = make_context(1)
     assert context.balance.imbalance_count == 0
     freed = weakref.ref(context.cluster)
-    gc.disable()
-    try:
-        del context
-        assert freed() is None
-    finally:
-        gc.enable()
+    del context
+    assert freed() is None
