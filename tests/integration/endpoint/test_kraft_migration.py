@@ -11,7 +11,7 @@ import pytest
 from sandbox.kraft_controller import KRaftController
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
-from tests.integration.controller.workload import consume_all, workload
+from tests.integration.controller.workload import Workload, consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -22,52 +22,50 @@ _MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"
 def test_a_cluster_that_was_handed_back_is_migrated_and_left_alone_from_then_on(
     tmp_path: Path,
 ) -> None:
-    with (
-        cluster_of(VERSION, inter_broker_protocol=None) as cluster,
-        contextlib.ExitStack() as until_the_end,
-    ):
-        znodes = cluster.znodes
+    with under_load(tmp_path) as (cluster, producer, until_the_end):
+        with regent(cluster) as process:
+            own_id = controller_id_of(process)
+            process.wait_until_active()
+            producer.wait_for_progress()
         cluster.wait_for_a_broker_as_controller()
-        cluster.tools.create_topic("kept", partitions=3, replication_factor=3)
-        with workload(cluster.tools, "kept", tmp_path) as producer:
-            with regent(cluster) as process:
-                own_id = controller_id_of(process)
-                process.wait_until_active()
-                producer.wait_for_progress()
-            cluster.wait_for_a_broker_as_controller()
-            assert own_id not in znodes.broker_ids()
-            until_the_end.enter_context(migrated(cluster))
-            producer.wait_for_progress()
+        assert own_id not in cluster.znodes.broker_ids()
+        until_the_end.enter_context(migrated(cluster))
+        producer.wait_for_progress()
 
-            before = znodes.get("/controller")
-            with regent(cluster, may_lead=False) as process:
-                assert "KRaft" in refusal_of(process, cluster)
-            assert znodes.get("/controller") == before
-            producer.wait_for_progress()
-        assert producer.failed() == []
-        assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, "kept"))
+        before = cluster.znodes.get("/controller")
+        with regent(cluster, may_lead=False) as process:
+            assert "KRaft" in refusal_of(process, cluster)
+        assert cluster.znodes.get("/controller") == before
 
 
 def test_a_migration_that_begins_under_regent_takes_the_cluster_from_it(tmp_path: Path) -> None:
     """Nobody should do that. Brokers that restart afterwards are the KRaft controller's."""
     with (
+        under_load(tmp_path) as (cluster, producer, until_the_end),
+        regent(cluster) as process,
+    ):
+        process.wait_until_active()
+        producer.wait_for_progress()
+        until_the_end.enter_context(migrated(cluster))
+        assert "KRaft" in refusal_of(process, cluster)
+        before = cluster.znodes.get("/controller")
+        for broker in cluster.kafka.brokers:
+            broker.restart()
+            producer.wait_for_progress()
+        assert cluster.znodes.get("/controller") == before
+
+
+@contextlib.contextmanager
+def under_load(directory: Path) -> Iterator[tuple[Cluster, Workload, contextlib.ExitStack]]:
+    """A cluster, a producer, and what is to last until all that it got acknowledged is read."""
+    with (
         cluster_of(VERSION, inter_broker_protocol=None) as cluster,
         contextlib.ExitStack() as until_the_end,
     ):
-        znodes = cluster.znodes
         cluster.wait_for_a_broker_as_controller()
         cluster.tools.create_topic("kept", partitions=3, replication_factor=3)
-        with workload(cluster.tools, "kept", tmp_path) as producer:
-            with regent(cluster) as process:
-                process.wait_until_active()
-                producer.wait_for_progress()
-                until_the_end.enter_context(migrated(cluster))
-                assert "KRaft" in refusal_of(process, cluster)
-                before = znodes.get("/controller")
-                for broker in cluster.kafka.brokers:
-                    broker.restart()
-                    producer.wait_for_progress()
-                assert znodes.get("/controller") == before
+        with workload(cluster.tools, "kept", directory) as producer:
+            yield cluster, producer, until_the_end
             producer.wait_for_progress()
         assert producer.failed() == []
         assert set(producer.acknowledged()) <= set(consume_all(cluster.tools, "kept"))
