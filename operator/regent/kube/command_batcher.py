@@ -9,13 +9,17 @@ a hundred, such as ZooKeeper's list of all topics and a request to each broker.
 
 Moves of replicas and elections are collected by themselves. In client mode another process is asked
 for them, and may take long; whatever does not depend on that goes on.
+
+Commands may wait as long as a submission does, half a minute with a slow ZooKeeper. Somebody may
+have changed the resource by then: a topic that was to be deleted is to stay. So it is asked whether
+commands are still wanted when their batch leaves.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -31,6 +35,7 @@ from regent.controller.commands import (
     ResourceCommand,
 )
 from regent.kube.waiting import cancel
+from regent.model.errors import RegentError
 from regent.runtime.ports import ControllerPort
 
 logger = logging.getLogger(__name__)
@@ -46,10 +51,15 @@ BATCH_SIZE_MAX: Final = 2000
 """Commands in one submission."""
 
 
+class CommandsOutdatedError(RegentError):
+    """The resource that asked for commands has changed while they waited. Nothing was sent."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Pending:
     commands: tuple[ResourceCommand, ...]
     outcomes: asyncio.Future[tuple[Outcome, ...]]
+    is_wanted: Callable[[], bool]
 
 
 class _Lane:
@@ -94,10 +104,19 @@ class CommandBatcher:
         self.batches = 0
         """Submissions so far."""
 
-    async def submit(self, commands: Sequence[ResourceCommand]) -> tuple[Outcome, ...]:
-        """The outcomes of the commands, which stay together and in order."""
+    async def submit(
+        self, commands: Sequence[ResourceCommand], *, is_wanted: Callable[[], bool] = lambda: True
+    ) -> tuple[Outcome, ...]:
+        """The outcomes of the commands, which stay together and in order.
+
+        Args:
+            is_wanted: Whether the commands are still to be carried out. Asked right before.
+
+        Raises:
+            CommandsOutdatedError: They are not wanted any more.
+        """
         future: asyncio.Future[tuple[Outcome, ...]] = asyncio.get_running_loop().create_future()
-        self._lane_of(commands).put(_Pending(tuple(commands), future))
+        self._lane_of(commands).put(_Pending(tuple(commands), future, is_wanted))
         return await future
 
     def _lane_of(self, commands: Sequence[ResourceCommand]) -> _Lane:
@@ -120,10 +139,12 @@ class CommandBatcher:
         while True:
             batch = await lane.take()
             began = now()
-            await self._carry_out(batch)
+            await self._carry_out(_wanted(batch))
             await asyncio.sleep(min(REST_PER_COST * (now() - began), REST_MAX_S))
 
     async def _carry_out(self, batch: list[_Pending]) -> None:
+        if not batch:
+            return
         commands = _merged([command for pending in batch for command in pending.commands])
         self.batches += 1
         try:
@@ -151,6 +172,21 @@ class CommandBatcher:
                         _outcome_of(command, commands, by_command) for command in pending.commands
                     )
                 )
+
+
+def _wanted(batch: list[_Pending]) -> list[_Pending]:
+    """Those of which somebody still waits for the outcomes, and wants them."""
+    wanted = []
+    for pending in batch:
+        if pending.outcomes.done():
+            continue
+        if pending.is_wanted():
+            wanted.append(pending)
+        else:
+            pending.outcomes.set_exception(
+                CommandsOutdatedError("the resource has changed meanwhile")
+            )
+    return wanted
 
 
 def _merged(commands: list[ResourceCommand]) -> list[ResourceCommand]:

@@ -168,6 +168,7 @@ class KafkaTopics:
         request: AnyTopicRequest,
         commands: Sequence[ResourceCommand],
         memory: TopicMemory,
+        is_wanted: Callable[[], bool],
     ) -> list[PlannedEvent]:
         events: list[PlannedEvent] = []
         if isinstance(request, UnreadableRequest):
@@ -175,7 +176,7 @@ class KafkaTopics:
         as_of = self.configs.clock
         until = request.monotonic_s + self.settings.accepted_settle_s
         with self.moving.sending(commands, request.view, until=until):
-            outcomes = await self.batcher.submit(commands)
+            outcomes = await self.batcher.submit(commands, is_wanted=is_wanted)
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(command, ReassignTopic) and not isinstance(outcome, Accepted):
                 self.moving.take_back(command.by_partition)

@@ -3,7 +3,6 @@ that change."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -62,7 +61,7 @@ class MovingPartitions:
         self, commands: Iterable[ResourceCommand], view: ClusterView, *, until: float
     ) -> Iterator[None]:
         """Commands are being sent in this context. What they move counts at once, before anything
-        is awaited, so the next request sees it; if sending is cancelled, it does not any more.
+        is awaited, so the next request sees it; if nothing comes of sending, it does not any more.
 
         Args:
             until: As for :func:`sent_moves`.
@@ -71,7 +70,7 @@ class MovingPartitions:
         self.send(sent_moves(targets, view, until=until))
         try:
             yield
-        except asyncio.CancelledError:
+        except BaseException:  # also a cancellation
             self.take_back(targets)
             raise
 

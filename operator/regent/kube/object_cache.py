@@ -78,6 +78,10 @@ class CachedObject:
     def generation(self) -> int:
         return int(self.body["metadata"].get("generation", 0))
 
+    def is_same_generation(self, other: CachedObject) -> bool:
+        """Whether it is the same object, and the same is wanted of it."""
+        return (self.uid, self.generation) == (other.uid, other.generation)
+
     @property
     def finalizers(self) -> list[str]:
         return list(self.body["metadata"].get("finalizers", ()))

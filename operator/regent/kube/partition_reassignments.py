@@ -160,13 +160,14 @@ class PartitionReassignments:
         request: AnyReassignmentRequest,
         commands: Sequence[ResourceCommand],
         memory: ReassignmentMemory,
+        is_wanted: Callable[[], bool],
     ) -> Sequence[PlannedEvent]:
         if isinstance(request, UnreadableRequest):
             return ()  # it has none
         as_of = self.configs.clock
         until = request.monotonic_s + self.settings.accepted_settle_s
         with self.moving.sending(commands, request.view, until=until):
-            outcomes = await self.batcher.submit(commands)
+            outcomes = await self.batcher.submit(commands, is_wanted=is_wanted)
         at = asyncio.get_running_loop().time()
         for command, outcome in zip(commands, outcomes, strict=True):
             match command:

@@ -18,6 +18,7 @@ from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.controller.view import ClusterView
+from regent.kube.command_batcher import CommandsOutdatedError
 from regent.kube.errors import (
     KubeApiError,
     KubeRightLostError,
@@ -77,9 +78,17 @@ class ReconciledKind(Protocol[RequestT, StatusT, MemoryT]):
         ...
 
     async def send(
-        self, request: RequestT, commands: Sequence[ResourceCommand], memory: MemoryT
+        self,
+        request: RequestT,
+        commands: Sequence[ResourceCommand],
+        memory: MemoryT,
+        is_wanted: Callable[[], bool],
     ) -> Sequence[PlannedEvent]:
-        """Have commands carried out, and remember the outcomes; the Events for them."""
+        """Have commands carried out, and remember the outcomes; the Events for them.
+
+        Raises:
+            CommandsOutdatedError: They have waited, and ``is_wanted`` returned False then.
+        """
         ...
 
     def status_of(self, known: CachedObject) -> StatusT:
@@ -228,8 +237,27 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 continue
             if not plan.commands:
                 return await self._finish(known, plan, memory)
-            self._record(known, await self._kind.send(request, plan.commands, memory))
+            await self._send(known, request, plan.commands, memory)
         return 0.0
+
+    async def _send(
+        self,
+        known: CachedObject,
+        request: RequestT,
+        commands: Sequence[ResourceCommand],
+        memory: MemoryT,
+    ) -> None:
+        """Have commands carried out, unless what they were planned for changes while they wait."""
+
+        def is_wanted() -> bool:
+            newest = self._parts.cache.get(known.key)
+            return newest is not None and newest.is_same_generation(known)
+
+        try:
+            events = await self._kind.send(request, commands, memory, is_wanted)
+        except CommandsOutdatedError:
+            return  # the next round plans for what is wanted now
+        self._record(known, events)
 
     async def _plans_again(
         self, plan: Plan[StatusT], request: RequestT, memory: MemoryT, asked: set[str]

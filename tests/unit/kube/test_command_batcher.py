@@ -26,6 +26,7 @@ from regent.kube.command_batcher import (
     BATCH_WAIT_S,
     REST_MAX_S,
     CommandBatcher,
+    CommandsOutdatedError,
 )
 from regent.model.partition import TopicPartition
 from tests.unit.kube.jumping_clock import elapse, run
@@ -70,6 +71,32 @@ def test_what_comes_while_one_is_under_way_goes_together() -> None:
 
     run(scenario())
     assert [len(batch) for batch in port.batches] == [1, 50]
+
+
+def test_what_is_not_wanted_any_more_is_not_sent() -> None:
+    port = Port()
+    is_wanted = True
+
+    async def scenario() -> None:
+        nonlocal is_wanted
+        batcher = await _batcher(port)
+        first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
+        await elapse(0.5)
+        outdated = asyncio.create_task(
+            batcher.submit([DeleteTopic("outdated")], is_wanted=lambda: is_wanted)
+        )
+        other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
+        await elapse(0.1)
+        is_wanted = False
+        await asyncio.gather(first, other)
+        with pytest.raises(CommandsOutdatedError):
+            await outdated
+        alone = batcher.submit([DeleteTopic("alone")], is_wanted=lambda: False)
+        with pytest.raises(CommandsOutdatedError):
+            await alone
+
+    run(scenario())
+    assert port.batches == [(DeleteTopic("first"),), (DeleteTopic("other"),)]
 
 
 def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -137,6 +137,7 @@ class Drains:
         request: DrainRequest,
         commands: Sequence[ResourceCommand],
         memory: ObjectMemory[DrainStatus],
+        is_wanted: Callable[[], bool],
     ) -> tuple[PlannedEvent, ...]:
         raise AssertionError("no plan here has commands")
 

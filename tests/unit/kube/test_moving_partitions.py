@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
+from regent.controller.commands import AlterPartitionReassignments
+from regent.kube.command_batcher import CommandsOutdatedError
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.reconcile.reassignments.request import SentMove
 from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp
@@ -53,6 +57,20 @@ def test_what_was_done_at_once_shows_without_moving() -> None:
     moving = MovingPartitions()
     moving.send({tp(0): SENT})
     assert moving.see_topics(view(orders((1, 3), (1, 2))), ORDERS), "there is room for another one"
+    assert not moving.sent(at=0.0)
+
+
+def test_what_was_not_sent_after_all_does_not_count() -> None:
+    moving = MovingPartitions()
+    move = AlterPartitionReassignments({tp(0): (1, 3)})
+
+    def send() -> None:
+        with moving.sending([move], STILL, until=10.0):
+            assert moving.sent(at=0.0).keys() == {tp(0)}
+            raise CommandsOutdatedError
+
+    with pytest.raises(CommandsOutdatedError):
+        send()
     assert not moving.sent(at=0.0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 
 import pytest
@@ -34,6 +35,26 @@ def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for
         bench.cache.put(copy.deepcopy(bench.stored))
 
     bench.on_question = retain
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicRetained")]
+
+
+def test_a_topic_is_kept_that_somebody_retains_while_its_deletion_waits_to_be_sent() -> None:
+    """Behind another submission, as long as a slow ZooKeeper takes."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+
+    def retain() -> None:
+        bench.stored["spec"]["deletionPolicy"] = "Retain"
+        bench.store.change(generation=2)
+        bench.cache.put(copy.deepcopy(bench.stored))
+
+    def retain_soon() -> None:
+        asyncio.get_running_loop().call_soon(retain)
+
+    bench.on_question = retain_soon
     bench.reconcile()
     assert bench.port.commands == []
     assert bench.stored["metadata"]["finalizers"] == []
