@@ -406,7 +406,8 @@ class RegentProcess:
             case fx.InterBrokerProtocol():
                 return self._world.protocol
             case fx.ReportedFacts():
-                return facts_of(effect.brokers)
+                protocols = {b: each.protocol for b, each in self._world.brokers.items()}
+                return facts_of(effect.brokers, protocols=protocols)
             case fx.SilentBrokers():
                 cut = self._world.network.is_cut
                 return [b for b in self._world.brokers if cut(self.name, b)]

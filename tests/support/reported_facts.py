@@ -11,11 +11,21 @@ Settings = Mapping[int, Mapping[str, str] | None]
 """By broker; None: it has not answered. Those that are not in there leave everything unset."""
 
 
-def facts_of(brokers: Iterable[Broker], settings: Settings | None = None) -> list[BrokerFacts]:
-    """The answers of brokers, without those that have not answered."""
+def facts_of(
+    brokers: Iterable[Broker],
+    settings: Settings | None = None,
+    protocols: Mapping[int, tuple[int, int]] | None = None,
+) -> list[BrokerFacts]:
+    """The answers of brokers, without those that have not answered. Of others than in
+    ``protocols`` it is not known which inter.broker.protocol.version they have."""
     said = {each.broker_id: (settings or {}).get(each.broker_id, {}) for each in brokers}
     return [
-        BrokerFacts(broker_id=broker_id, settings=own, has_answered=True)
+        BrokerFacts(
+            broker_id=broker_id,
+            settings=own,
+            has_answered=True,
+            protocol_version=(protocols or {}).get(broker_id),
+        )
         for broker_id, own in said.items()
         if own is not None
     ]

@@ -71,6 +71,7 @@ class Driver:
     Attributes:
         sent: Batches in the order of their sending.
         broker_settings: What brokers have said of theirs; None: one has not answered.
+        broker_protocols: What brokers have said of their inter.broker.protocol.version.
         silent: Brokers that do not answer.
         standby: What the standby has.
         answering: Sessions of replicas that answer, whatever an event has said of them.
@@ -83,6 +84,7 @@ class Driver:
         self.client = client
         self.inter_broker_protocol = NEWEST
         self.broker_settings: dict[int, Mapping[str, str] | None] = {}
+        self.broker_protocols: dict[int, tuple[int, int]] = {}
         self.silent: tuple[int, ...] = ()
         self.now_ms = 1_000_000_000
         self.performed: list[Effect[Any]] = []
@@ -150,7 +152,7 @@ class Driver:
             case effects.InterBrokerProtocol():
                 return self.inter_broker_protocol
             case effects.ReportedFacts():
-                return facts_of(effect.brokers, self.broker_settings)
+                return facts_of(effect.brokers, self.broker_settings, self.broker_protocols)
             case effects.SilentBrokers():
                 return self.silent
             case effects.ArmTimer():

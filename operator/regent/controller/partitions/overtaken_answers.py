@@ -37,14 +37,19 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
-from regent.controller.effects import ArmTimer
+from regent.controller.effects import ArmTimer, ReportedFacts
 from regent.controller.events import AnswersOvertaken
 from regent.controller.partitions.waiting_leaders import raise_leader_epochs
-from regent.controller.state.answered_leaders import KEEP_CHANGES_SINCE, AnsweredLeader
+from regent.controller.state.answered_leaders import (
+    ASK_SINCE,
+    KEEP_CHANGES_SINCE,
+    AnsweredLeader,
+)
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes import overtaken_answer_notes
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
+from regent.model.topic_config import BrokerFacts
 
 INTERVAL_MS: Final = 3_000
 """Until a leader has certainly taken its answer, and has asked for what it lacks."""
@@ -96,7 +101,7 @@ async def begin_term(active: ActiveController) -> None:
     way. To be called in the failover, before any is."""
     context = active.context
     answered = context.answered_leaders
-    answered.is_first_interval = context.leaders_may_lose_changes
+    answered.is_first_interval = await _some_leaders_may_lose_changes(context)
     if answered.is_first_interval:
         begun = await overtaken_answer_notes.read_begun_terms(active.log)
         terms = (*begun, context.term.epoch)
@@ -167,6 +172,20 @@ async def process_answers_overtaken(active: ActiveController) -> None:
         await overtaken_answer_notes.note_begun_terms(context, (), guard=epoch_guard(context))
     answered.is_timed = False
     await _await_end_of_interval(context)
+
+
+async def _some_leaders_may_lose_changes(context: ControllerContext) -> bool:
+    """Whether brokers ask the controller for ISR changes, and may be of a release in which that
+    happens. While the brokers are upgraded some of them may, although not all do."""
+    protocol, brokers = context.cluster.inter_broker_protocol, context.cluster.brokers
+    if protocol >= KEEP_CHANGES_SINCE:
+        return False
+    facts = {each.broker_id: each for each in await ReportedFacts(tuple(brokers.values()))}
+    return any(
+        reported.versions[0] < KEEP_CHANGES_SINCE
+        and (reported.protocol_version or protocol) >= ASK_SINCE
+        for reported in (facts.get(each) or BrokerFacts(broker_id=each) for each in brokers)
+    )
 
 
 def _may_lose_changes(context: ControllerContext, leader: int) -> bool:

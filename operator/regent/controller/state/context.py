@@ -19,11 +19,7 @@ from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 
 from regent.controller.brokers.announcement import announced_controller
-from regent.controller.state.answered_leaders import (
-    ASK_SINCE,
-    KEEP_CHANGES_SINCE,
-    AnsweredLeaders,
-)
+from regent.controller.state.answered_leaders import AnsweredLeaders
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
@@ -155,12 +151,6 @@ class ControllerContext:
     def note_epoch_above(self, epoch: int) -> None:
         """The state of a partition has that controller epoch, which is above ours."""
         self.highest_epoch = max(self.highest_epoch, epoch)
-
-    @property
-    def leaders_may_lose_changes(self) -> bool:
-        """Whether all leaders ask the controller for ISR changes, and some may be of a release in
-        which an answer that is overtaken costs them the next change."""
-        return ASK_SINCE <= self.cluster.inter_broker_protocol < KEEP_CHANGES_SINCE
 
     # Brokers
 

@@ -177,7 +177,7 @@ async def _expect_overtaken_answers(
             and answer.leader_epoch < state.leader_epoch
         }
         await overtaken_answer_notes.remember(context, overtaken, guard=epoch_guard(context))
-    if answered.is_first_interval and context.leaders_may_lose_changes:
+    if answered.is_first_interval:
         leadership = context.cluster.leadership
         answered.add(
             {

@@ -385,6 +385,13 @@ class TestAfterAFailover:
         world, _ = self.fail_over(protocol)
         assert TIMER not in world.driver.timers
 
+    def test_while_brokers_are_upgraded_those_are_looked_after_that_ask_already(self) -> None:
+        world = self.cluster((2, 6))
+        world.driver.broker_protocols = {1: (2, 6), 2: (2, 8), 3: (2, 6)}
+        active = world.fail_over()
+        let_time_pass(world, active, intervals=1)
+        assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
+
     def test_a_replica_that_is_down_is_not_asked_for(self) -> None:
         world, active = self.fail_over(down=3)
         let_time_pass(world, active)
