@@ -57,6 +57,11 @@ class ControllerEventManager:
     def queue_size(self) -> int:
         return len(self._queue)
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no event is in progress, and none waits."""
+        return self.busy_since is None and not len(self._queue)
+
     def put(self, event: ControllerEvent) -> None:
         """Append an event, or merge it with one that waits."""
         self._queue.put(event, now=time.monotonic())

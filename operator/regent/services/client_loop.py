@@ -109,10 +109,11 @@ class ClientLoop:
         self._retry_pause_s = retry_pause_s
         self._settle_interval_s = settle_interval_s
         self._self_check_interval_s = self_check_interval_s
+        self._collector = Collector()
         self._reader = StandbyReader(
             zookeeper=self.connections.zookeeper,
             watches=self.connections.recursive_watches,
-            collector=Collector(),
+            collector=self._collector,
             new_cache=partial(StandbyCache, keeps_changes=True),
         )
         self._interpreter = Interpreter(
@@ -142,6 +143,10 @@ class ClientLoop:
             asyncio.create_task(self._run(), name="client"),
             asyncio.create_task(self.publisher.run(), name="view"),
             asyncio.create_task(self.connections.start(), name="session start"),
+            asyncio.create_task(
+                self._collector.collect_at_quiet_moments(lambda: not self.waiting),
+                name="collector",
+            ),
         }
         try:
             while not stopping.done():

@@ -86,7 +86,7 @@ class ControllerLoop:
         self.controller = KafkaController(
             config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
         )
-        collector = Collector()
+        collector = self._collector = Collector()
         self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)
         self.publisher = ViewPublisher(
             self.controller,
@@ -155,6 +155,10 @@ class ControllerLoop:
             asyncio.create_task(self.publisher.run(), name="view"),
             asyncio.create_task(self._watch_uninformed(), name="unreached brokers"),
             asyncio.create_task(self.connections.start(), name="session start"),
+            asyncio.create_task(
+                self._collector.collect_at_quiet_moments(lambda: self.manager.is_idle),
+                name="collector",
+            ),
         }
         if self.standby is not None:
             running.add(asyncio.create_task(self.standby.run(), name="standby"))
