@@ -7,6 +7,7 @@ in the object: so another Regent goes on with it.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import re
@@ -146,7 +147,12 @@ class SparkRunner:
             await self.client.create(_jobs(namespace), spark_application(spark, credentials))
         )
         secret = job_secret(spark, job, token=token, authorities=authorities)
-        await self.client.create(_secrets(namespace), secret)
+        try:
+            await self.client.create(_secrets(namespace), secret)
+        except KubeError:
+            with contextlib.suppress(KubeError):  # the next attempt deletes it
+                await self._delete(namespace, job)  # else its pods wait for the Secret
+            raise
         logger.info("A planner's job was created", extra={"job": f"{namespace}/{job.name}"})
         return job
 

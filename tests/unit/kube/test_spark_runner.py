@@ -72,6 +72,8 @@ class ApiServer:
         now: The time that it says, a minute after the creation of the job. It is another one than
             Regent's.
         refusal: The Status (403) by which no job is created; None: there is one already.
+        secret_refusal: The Status (403) by which no Secret is created; None: there is one already.
+        created: The job that is created; None: there is one already.
         queries: Of the questions for the log.
         others: What else there is.
         deletions: How often the job was deleted.
@@ -87,6 +89,8 @@ class ApiServer:
         self.log = ""
         self.now = datetime(2026, 1, 2, 3, 5, 5, tzinfo=UTC)
         self.refusal: dict[str, Any] | None = None
+        self.secret_refusal: dict[str, Any] | None = None
+        self.created: dict[str, Any] | None = None
         self.queries: list[dict[str, str]] = []
         self.others: list[dict[str, Any]] = []
         self.deletions = 0
@@ -107,16 +111,15 @@ class ApiServer:
             self.queries.append(dict(request.query))
             return web.Response(text=self.log)
         if request.path == "/api/v1/namespaces/shop/secrets":
-            assert (request.method, request.query["dryRun"]) == ("POST", "All")
-            return web.json_response({"message": "it exists already"}, status=409)
-        if self.job is None:
+            return self._create_secret(request)
+        if self.job is None and (self.created is None or request.path != JOBS):
             return web.json_response({"message": "the server could not find it"}, status=404)
         if self.refusal is not None and request.method == "POST":
             return web.json_response(self.refusal, status=403)
         if self.refusal is not None and request.path != JOBS:
             return web.json_response({"message": "there is no such job"}, status=404)
         if (request.method, request.path) == ("POST", JOBS):
-            return web.json_response({"message": "it exists already"}, status=409)
+            return self._create()
         if request.path == JOBS:
             return web.json_response(
                 {"kind": "SparkApplicationList", "metadata": {}, "items": self._labelled(request)}
@@ -131,6 +134,18 @@ class ApiServer:
             self.failures += 1
             return web.json_response({"message": "etcd is away"}, status=503)
         return web.json_response(self.job)
+
+    def _create_secret(self, request: web.Request) -> web.Response:
+        if self.secret_refusal is not None:
+            return web.json_response(self.secret_refusal, status=403)
+        assert (request.method, request.query["dryRun"]) == ("POST", "All")
+        return web.json_response({"message": "it exists already"}, status=409)
+
+    def _create(self) -> web.Response:
+        if self.created is None:
+            return web.json_response({"message": "it exists already"}, status=409)
+        self.job = self.created
+        return web.json_response(self.job, status=201)
 
     def _labelled(self, request: web.Request) -> list[dict[str, Any]]:
         label, _, value = request.query["labelSelector"].partition("=")
@@ -224,6 +239,18 @@ async def test_the_advice_is_for_what_was_refused(
     assert isinstance(result, PlannerFailed)
     assert refusal["message"] + advice in result.problem
     assert advice or result.problem.endswith(refusal["message"])
+
+
+async def test_a_job_whose_secret_is_refused_does_not_stay(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    """Its pods would wait for the Secret."""
+    server.created, server.job = server.job, None
+    server.secret_refusal = {"message": "secrets is forbidden: exceeded quota: small"}
+    result = await run(spark)
+    assert isinstance(result, PlannerFailed)
+    assert "exceeded quota" in result.problem
+    assert server.deleted == [TASK.name]
 
 
 async def test_a_job_that_is_given_up_is_deleted_unless_it_has_ended(
