@@ -266,11 +266,14 @@ class ClientLoop:
                     await self._connected.wait()
 
     async def _turn(self) -> None:
-        """Read what was reported, then do what was asked for."""
+        """Read what was reported, then do what was asked for. A server that lags behind reports
+        nothing of what it has missed: it catches up before anything is done."""
         self._wake.clear()
-        must_look, self._must_look = self._must_look, False
         submissions, self._submissions = self._submissions, deque()
         try:
+            if submissions or self._serving_changed:
+                await self._interpreter.drive(self.steering.catch_up())
+            must_look, self._must_look = self._must_look, False
             await self._read()
             steering, cluster = self.steering, self._reader.cache.cluster
             active = steering.active

@@ -7,6 +7,7 @@ nothing is sent to brokers but what an administrator may ask.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
@@ -21,6 +22,7 @@ from regent.controller.effects import (
     Resigned,
     Respond,
     UpdateChannels,
+    Write,
 )
 from regent.controller.log import ControllerLog
 from regent.controller.reassignment import throttles
@@ -29,6 +31,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.term import Term
 from regent.controller.state.throttles import Throttles
+from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
 from regent.model.errors import ControllerMovedError
@@ -64,6 +67,17 @@ class Steering:
         self._expected = ExpectedMoves()
 
     # What is known
+
+    async def catch_up(self) -> None:
+        """Have the server that we are connected to know what was written by now, and report it.
+
+        One that lags behind, or was cut off from its leader, answers what it is asked as if nothing
+        had been written since. It answers a transaction once it has applied it, and all before.
+        """
+        if self.active is not None:
+            guard = epoch_guard(self.active.context)
+            with contextlib.suppress(ControllerMovedError):  # that is reported, too
+                await Write([guard], guard=guard)
 
     async def look(self, cluster: ClusterState) -> None:
         """Find out who is the controller and what is to be deleted. Leaves watches on that.

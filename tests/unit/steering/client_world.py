@@ -28,12 +28,14 @@ from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.controller import encode_controller, encode_controller_epoch
 from regent.zk_data.operations import (
+    Check,
     Create,
     Delete,
     Operation,
     SessionState,
     SetData,
     WatchedEvent,
+    WriteResult,
     ZNode,
 )
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_partition_state, encode_topic
@@ -58,10 +60,13 @@ class InterruptedPort(InMemoryZooKeeperPort):
 
     Attributes:
         after_reading: Called once after the next reading of that path.
+        missed: What others have written, and the server that is asked has not applied yet. It
+            answers a transaction once it has.
         closed: What may not be read.
     """
 
     after_reading: tuple[str, Callable[[], None]] | None = None
+    missed: Callable[[], None] | None = None
     closed: str | None = None
 
     async def get_data(
@@ -75,6 +80,14 @@ class InterruptedPort(InMemoryZooKeeperPort):
             self.after_reading = None
             happen()
         return found
+
+    async def write(
+        self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
+    ) -> Sequence[WriteResult]:
+        if self.missed is not None:
+            apply, self.missed = self.missed, None
+            apply()
+        return await super().write(operations, guard=guard, divides=divides)
 
 
 class Connections:

@@ -1,0 +1,73 @@
+"""The server that a client is connected to lags behind, or was cut off from its leader: what it
+answers is older than what others have written."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from regent.controller.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    CreatePartitions,
+    DeleteTopic,
+    FoundPartition,
+    Rejected,
+)
+from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.operations import Delete
+from tests.unit.steering.client_world import ClientWorld
+
+T0 = TopicPartition("t", 0)
+
+
+@pytest.fixture
+async def world() -> AsyncIterator[ClientWorld]:
+    world = ClientWorld()
+    world.create_topic("t", (1,))
+    async with world:
+        await world.known()
+        yield world
+
+
+def create_again(world: ClientWorld) -> None:
+    """Somebody deletes topic t, and creates one of that name on another broker."""
+    for path in (
+        paths.partition_state(T0),
+        paths.topic_partition(T0),
+        paths.topic_partitions("t"),
+        paths.topic("t"),
+    ):
+        world.admin.multi([Delete(path)])
+    world.create_topic("t", (2,))
+
+
+async def test_a_topic_that_was_created_again_is_not_deleted(world: ClientWorld) -> None:
+    meant = world.view.topics["t"].czxid
+    world.connections.zookeeper.missed = lambda: create_again(world)
+    (outcome,) = await world.submit(DeleteTopic("t", czxid=meant))
+    assert isinstance(outcome, Rejected)
+    assert "another one by now" in outcome.message
+    assert world.server.children(paths.DELETE_TOPICS) == ()
+
+
+async def test_a_topic_that_was_created_again_keeps_its_replicas_when_it_grows(
+    world: ClientWorld,
+) -> None:
+    """The node of the former topic had the same version."""
+    world.connections.zookeeper.missed = lambda: create_again(world)
+    assert await world.submit(CreatePartitions("t", 2)) == (Accepted(),)
+    assert world.topic("t").assignments[0] == ReplicaAssignment((2,))
+
+
+async def test_a_partition_of_a_topic_that_was_created_again_is_not_moved(
+    world: ClientWorld,
+) -> None:
+    found = {T0: FoundPartition(world.view.topics["t"].czxid, ReplicaAssignment((1,)))}
+    world.connections.zookeeper.missed = lambda: create_again(world)
+    (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3,)}, found=found))
+    assert isinstance(outcome, Accepted)
+    assert outcome.result[T0].error_code
+    assert world.controller.asked == []
