@@ -389,9 +389,10 @@ class _Answer:
 
 
 def _is_from_api_server(method: str, body: Mapping[str, Any]) -> bool:
-    """Whether it is an object, a list, or the schemas of objects, with what all of them have. What
-    stands in front of an API server may answer anything with 200 (``{"status": "UP"}``)."""
-    if "openapi" in body:
+    """Whether it is an object, a list, the schemas of objects, or the kinds of a group, with what
+    all of them have. What stands in front of an API server may answer anything with 200
+    (``{"status": "UP"}``)."""
+    if "openapi" in body or "groupVersion" in body:
         return True
     kind, metadata = body.get("kind"), body.get("metadata")
     if not isinstance(kind, str) or not isinstance(metadata, Mapping):

@@ -4,6 +4,10 @@ Kubernetes deletes all objects of a definition that is deleted, by whatever mist
 chart is removed, a file is replaced with ``--force``. That says nothing about their topics. Objects
 with a finalizer outlive their definition if somebody takes its own finalizer off: they are there
 again, still being deleted, as soon as there is another one.
+
+The definition says all that, if Regent may read it. With Roles in namespaces alone it may not. But
+every authenticated user may ask the API server which kinds it has (``system:discovery``), and what
+can be done with them: objects of a definition that is being deleted cannot be created any more.
 """
 
 from __future__ import annotations
@@ -16,13 +20,18 @@ from typing import Final, NamedTuple
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError, KubeRightLostError
-from regent.resources.kind import ResourceKind
+from regent.resources.kind import API_VERSION, ResourceKind
 
 logger = logging.getLogger(__name__)
 
 _DEFINITIONS: Final = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+_KINDS: Final = f"/apis/{API_VERSION}"
 
+_SHOWN_WITHIN_S: Final = 1.0
+"""Within which an API server shows by what can be done with a kind that its definition is being
+deleted: it learns of that as watchers do, mostly within milliseconds."""
 
+_ENDS: Final = "The definition %s is being deleted: topics stay"
 _RIGHT_LOST: Final = (
     "whether the resource is deleted together with the CustomResourceDefinition %s cannot be found "
     "out: Regent may not read that any more (get customresourcedefinitions); no topic is deleted "
@@ -55,10 +64,17 @@ class DefinitionEnd:
     The API server notes the deletion in the definition before it deletes the first object. So an
     answer is right if the question comes after an object was seen being deleted. Those who ask
     while another question is under way share the next one.
+
+    Args:
+        shown_within_s: How long to wait before asking what can be done with the kind.
     """
 
-    def __init__(self, client: KubeClient, kind: ResourceKind) -> None:
+    def __init__(
+        self, client: KubeClient, kind: ResourceKind, *, shown_within_s: float = _SHOWN_WITHIN_S
+    ) -> None:
         self._client = client
+        self._plural = kind.plural
+        self._shown_within_s = shown_within_s
         self._path = f"{_DEFINITIONS}/{kind.crd_name}"
         self._name = kind.crd_name
         self._logged: set[str] = set()
@@ -69,7 +85,8 @@ class DefinitionEnd:
 
     async def explains(self, deleted_at: datetime, max_age_s: float = 0.0) -> bool:
         """Whether an object that is deleted since then is, or was, deleted with its definition.
-        Where that could never be read, for want of a right: no.
+        Where that could never be read, for want of a right: whether it is, by what the API server
+        shows to everybody. Where it shows nothing either: no.
 
         Args:
             deleted_at: The object's deletionTimestamp, aware.
@@ -97,7 +114,7 @@ class DefinitionEnd:
             pause_s = every_s
             if not self._was_readable:
                 try:
-                    await self._find_out(asyncio.get_running_loop().time())
+                    await self._read(asyncio.get_running_loop().time())
                 except KubeError as error:
                     logger.debug("A definition cannot be read yet", extra={"error": str(error)})
                     pause_s = retry_s
@@ -119,6 +136,10 @@ class DefinitionEnd:
         return self._known
 
     async def _find_out(self, now: float) -> _Definition:
+        return await self._read(now) or _Definition(now, ends=await self._is_shown_to_end())
+
+    async def _read(self, now: float) -> _Definition | None:
+        """What the definition says; None: there never was the right to read it."""
         try:
             found = (await self._client.get(self._path))["metadata"]
         except KubeNotFoundError:
@@ -130,17 +151,41 @@ class DefinitionEnd:
             if self._was_readable:
                 said = _RIGHT_LOST % (self._name, error)
                 raise KubeRightLostError(said, status=error.status) from error
-            self._log_once(
-                "Topics of KafkaTopics that are deleted together with their definition cannot be "
-                f"kept: missing right: get customresourcedefinitions {self._name}"
-            )
-            return _Definition(now)
+            return None
         self._was_readable = True
         if "deletionTimestamp" in found:
-            self._log_once(f"The definition {self._name} is being deleted: topics stay")
+            self._log_once(_ENDS % self._name)
             return _Definition(now, ends=True)
         created = found.get("creationTimestamp")
         return _Definition(now, created_at=created and datetime.fromisoformat(created))
+
+    async def _is_shown_to_end(self) -> bool:
+        """Whether objects of the kind cannot be created any more.
+
+        Raises:
+            KubeError: The API server does not answer, or does not show the kind: it has just
+                started, or the definition has gone, and its objects are about to.
+        """
+        await asyncio.sleep(self._shown_within_s)
+        try:
+            kinds = (await self._client.get(_KINDS)).get("resources") or ()
+        except KubeNotFoundError:
+            kinds = ()
+        except KubeApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+            self._log_once(
+                "Topics of KafkaTopics that are deleted together with their definition cannot be "
+                f"kept: missing right: get customresourcedefinitions {self._name}, or get {_KINDS}"
+            )
+            return False
+        verbs = next((each["verbs"] for each in kinds if each["name"] == self._plural), None)
+        if verbs is None:
+            raise KubeError(f"the API server does not show {self._name} among its kinds")
+        if "create" in verbs:
+            return False
+        self._log_once(_ENDS % self._name)
+        return True
 
     def _log_once(self, message: str) -> None:
         if message not in self._logged:

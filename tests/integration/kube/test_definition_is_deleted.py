@@ -89,6 +89,26 @@ async def test_topics_stay_whose_resources_outlived_their_definition(
         assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
 
 
+async def test_topics_stay_where_regent_may_not_read_the_definition(
+    api: KubernetesApi, namespace: Namespace, controller: LiveController, limited: None
+) -> None:
+    """With Roles in namespaces alone."""
+    grant(api, namespace.name, "list", "watch")
+    async with running(controller, namespace):
+        namespace.apply(
+            topic("orders"),
+            topic("explicit", deletionPolicy="Delete"),
+            topic("kept", deletionPolicy="Protect"),
+        )
+        await namespace.wait_condition("orders", "Ready", "True")
+        await namespace.wait_condition("explicit", "Ready", "True")
+        await namespace.wait_condition("kept", "Ready", "True")
+        await delete_definition(api)
+        await namespace.wait_event("orders", "Normal", "TopicRetained")
+    assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
+    install(api)
+
+
 async def test_without_the_right_to_know_it_a_deletion_is_what_it_seems(
     api: KubernetesApi, namespace: Namespace, controller: LiveController, limited: None
 ) -> None:

@@ -12,7 +12,7 @@ from aiohttp import web
 
 from regent.kube.client import KubeClient
 from regent.kube.definition_end import DefinitionEnd
-from regent.kube.errors import KubeApiError, KubeRightLostError
+from regent.kube.errors import KubeApiError, KubeError, KubeRightLostError
 from regent.kube.waiting import cancel
 from sandbox import wait_until_async
 from tests.unit.kube.small_server import STORED, TOPIC, Server
@@ -28,6 +28,20 @@ def refusal(status: int) -> web.Response:
     return web.json_response({"kind": "Status", "message": "no"}, status=status)
 
 
+def kinds(*verbs: str, name: str = "kafkatopics") -> web.Response:
+    return web.json_response(
+        {
+            "kind": "APIResourceList",
+            "groupVersion": "kafka.regent.dev/v1alpha1",
+            "resources": [
+                {"name": "brokerdrains", "verbs": ["create", "get"]},
+                {"name": f"{name}/status", "verbs": ["get", "patch", "update"]},
+                {"name": name, "verbs": list(verbs)},
+            ],
+        }
+    )
+
+
 DELETED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
 
 
@@ -40,7 +54,6 @@ DELETED_AT = datetime(2026, 1, 1, 12, tzinfo=UTC)
         (definition(creationTimestamp="2026-01-02T12:00:00Z"), True),
         (definition(deletionTimestamp="2026-01-01T00:00:00Z"), True),
         (refusal(404), True),
-        (refusal(403), False),
     ],
 )
 async def test_the_api_server_says_so(
@@ -50,6 +63,34 @@ async def test_the_api_server_says_so(
     assert await DefinitionEnd(client, TOPIC).explains(DELETED_AT) is expected
     ((_, path, _, _),) = server.requests
     assert path.endswith("/customresourcedefinitions/kafkatopics.kafka.regent.dev")
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [
+        (kinds("create", "delete", "get", "patch"), False),
+        (kinds("delete", "get"), True),
+        # It is shown to every authenticated user, unless that was taken away.
+        (refusal(403), False),
+    ],
+)
+async def test_without_the_right_to_read_it_what_can_be_done_with_its_objects_says_so(
+    client: KubeClient, server: Server, answer: web.Response, expected: bool
+) -> None:
+    server.answers = [refusal(403), answer]
+    end = DefinitionEnd(client, TOPIC, shown_within_s=0.0)
+    assert await end.explains(DELETED_AT) is expected
+    assert [path for _, path, _, _ in server.requests][1:] == ["/apis/kafka.regent.dev/v1alpha1"]
+
+
+@pytest.mark.parametrize("answer", [refusal(404), refusal(503), kinds("create", name="others")])
+async def test_from_a_kind_that_is_not_shown_nothing_is_concluded(
+    client: KubeClient, server: Server, answer: web.Response
+) -> None:
+    """An API server that has just started does not show it yet."""
+    server.answers = [refusal(403), answer]
+    with pytest.raises(KubeError):
+        await DefinitionEnd(client, TOPIC, shown_within_s=0.0).explains(DELETED_AT)
 
 
 async def test_while_it_does_not_answer_nothing_is_concluded(
@@ -95,8 +136,8 @@ async def test_whether_there_is_the_right_is_known_before_anything_is_deleted(
 async def test_a_missing_right_is_said_once(
     client: KubeClient, server: Server, caplog: pytest.LogCaptureFixture
 ) -> None:
-    server.answers = [refusal(403), refusal(403)]
-    end = DefinitionEnd(client, TOPIC)
+    server.answers = [refusal(403) for _ in range(4)]
+    end = DefinitionEnd(client, TOPIC, shown_within_s=0.0)
     with caplog.at_level(logging.WARNING):
         assert not await end.explains(DELETED_AT)
         assert not await end.explains(DELETED_AT)
