@@ -122,6 +122,7 @@ class Bench:
             view=self.publisher,
             enqueue=self.manager.put,
             contend=lambda: None,
+            queue_up_again=lambda: None,
         )
         self.failover_ms = 0.0
         self._processed = asyncio.Event()

@@ -431,6 +431,8 @@ class RegentProcess:
                 self._world.workload.answered(self, effect.reply_to, effect.answer)
             case fx.PublishView() | fx.Contend() | fx.GiveWay():
                 pass
+            case fx.QueueUpAgain():
+                self._world.elector.queue_up_again(self)
             case fx.Resigned():
                 self._drop_channels_and_timers()
                 if self.standby is not None:

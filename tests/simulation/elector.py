@@ -52,6 +52,11 @@ class Elector:
         """A process has learned that its session is gone, and its term with it."""
         process.put(e.NotEligible())
 
+    def queue_up_again(self, process: RegentProcess) -> None:
+        """A process gives its place up, for the others."""
+        if process is self._holder and process.known_session_id == self._session_id:
+            self.depose()
+
     def depose(self) -> None:
         """Somebody deletes the holder's node in the election."""
         if self._holder is not None and self._holder.is_alive:

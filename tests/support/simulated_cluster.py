@@ -266,11 +266,15 @@ class SimulatedCluster:
         """Wait until ZooKeeper can be reached. In the cluster's thread."""
         await self._is_reachable.wait()
 
-    def elect(self) -> None:
-        """Elect a replica of Regent if none is. In the cluster's thread."""
+    def elect(self, *, last: SimulatedConnections | None = None) -> None:
+        """Elect a replica of Regent if none is. In the cluster's thread.
+
+        Args:
+            last: One that stands behind the others.
+        """
         if any(connections.is_elected for connections in self._controllers):
             return
-        for connections in self._controllers:
+        for connections in sorted(self._controllers, key=lambda each: each is last):
             if connections.can_be_elected:
                 connections.begin_term()
                 return

@@ -121,6 +121,9 @@ class SimulatedConnections:
     def contend(self) -> None:
         self._cluster.post(self._set_contending)
 
+    def queue_up_again(self) -> None:
+        self._cluster.post(self._give_way_to_others)
+
     async def close(self) -> None:
         self.channels.close_all()
         await asyncio.wrap_future(self._cluster.future_of(self._close_session()))
@@ -197,6 +200,11 @@ class SimulatedConnections:
     def _set_contending(self) -> None:
         self.contends = True
         self._cluster.elect()
+
+    def _give_way_to_others(self) -> None:
+        if self.is_elected:
+            self.end_term()
+            self._cluster.elect(last=self)
 
     def queue_up(self, election_path: str) -> None:
         """Have a place in the replicas' queue, behind the others. Their election here is without:

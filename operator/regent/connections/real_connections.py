@@ -132,6 +132,9 @@ class Connections:
             self._is_contending = True
             self._election.start()
 
+    def queue_up_again(self) -> None:
+        self._election.resign()
+
     async def close(self) -> None:
         self.channels.close_all()
         await self.channels.wait_closed()

@@ -236,6 +236,11 @@ class Contend(Effect[None], frozen=True):
     events. Doing so already is fine."""
 
 
+class QueueUpAgain(Effect[None], frozen=True):
+    """Give the place in the election among the replicas up, if this one is elected, and queue up
+    behind the others. What comes of it comes as events."""
+
+
 class Resigned(Effect[None], frozen=True):
     """The controller is no longer active: close all channels (queues are dropped), disarm all
     timers, publish an empty view."""

@@ -312,6 +312,10 @@ class ConnectionsPort(Protocol):
         """Take part in the election among the replicas, from the first call on."""
         ...
 
+    def queue_up_again(self) -> None:
+        """Be the last one in that election, if this replica is elected."""
+        ...
+
     async def close(self) -> None:
         """Close the channels, leave the election and end the session."""
         ...

@@ -122,6 +122,7 @@ class ClientLoop:
             view=self.publisher,
             enqueue=lambda _: None,
             contend=lambda: None,
+            queue_up_again=lambda: None,
             admin=admin,
         )
         self._wake = asyncio.Event()

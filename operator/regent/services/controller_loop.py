@@ -109,6 +109,7 @@ class ControllerLoop:
             view=self.publisher,
             enqueue=self.manager.put,
             contend=self._contend,
+            queue_up_again=self.connections.queue_up_again,
             standby=self.standby,
             still_absent=None if self.replicas is None else self.replicas.still_absent,
         )

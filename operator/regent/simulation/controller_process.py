@@ -193,7 +193,9 @@ class ControllerProcess:
                 self.put(effect.event)
             case fx.Respond():
                 self._answers[effect.reply_to] = effect.answer
-            case fx.ReadStandby() | fx.PublishView() | fx.Contend() | fx.Resigned() | fx.GiveWay():
+            case fx.ReadStandby() | fx.PublishView() | fx.Resigned() | fx.GiveWay():
+                pass
+            case fx.Contend() | fx.QueueUpAgain():  # there is one replica
                 pass
             case _:
                 raise AssertionError(f"unknown effect {effect!r}")

@@ -159,7 +159,7 @@ class Driver:
                 self.timers[effect.name] = effect
             case effects.CancelTimer():
                 self.timers.pop(effect.name, None)
-            case effects.Contend() | effects.GiveWay():
+            case effects.Contend() | effects.QueueUpAgain() | effects.GiveWay():
                 pass
             case effects.Enqueue():
                 self.enqueued.append(effect.event)

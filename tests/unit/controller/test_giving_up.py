@@ -32,6 +32,13 @@ def world() -> World:
     return led_cluster()
 
 
+def queues_up_again(world: World) -> bool:
+    """Whether the place in the election among the replicas was given up by what was done last."""
+    performed = [type(effect) for effect in world.driver.performed]
+    world.driver.performed.clear()
+    return effects.QueueUpAgain in performed
+
+
 class TestFailures:
     def fail(self, world: World, controller: KafkaController) -> int:
         """Something unexpected happens while a broker change is processed. Returns the wait."""
@@ -94,6 +101,35 @@ class TestFailures:
         assert "exception" not in known
         assert "exception" in defect
         assert "AttributeError" in (controller.life.refusal or "")
+
+    def test_another_replica_is_next_after_a_second_defect(self, world: World) -> None:
+        """It may have what this one lacks, such as memory."""
+        controller = world.active_controller()
+        defects = []
+        for _ in range(3):
+            world.process(controller, e.LeaderAndIsrResponseReceived(("no answer",)))  # type: ignore[arg-type]
+            defects.append(queues_up_again(world))
+            world.process(controller, e.Reelect())
+        assert defects == [False, True, True]
+
+    def test_one_that_queues_up_again_and_is_elected_waits_all_the_same(self, world: World) -> None:
+        controller = world.active_controller()
+        for _ in range(2):
+            world.process(controller, e.Reelect())
+            world.process(controller, channel_failed(controller))
+        assert queues_up_again(world)
+        world.process(controller, e.NotEligible(), e.Eligible())
+        assert controller.active is None
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+
+    def test_what_zookeeper_refuses_is_no_reason_to_let_another_replica_try(
+        self, world: World
+    ) -> None:
+        controller = world.active_controller()
+        for _ in range(3):
+            self.retry_and_fail(world, controller)
+        assert not queues_up_again(world)
 
     def test_a_failure_long_ago_is_forgiven(self, world: World) -> None:
         controller = world.active_controller()

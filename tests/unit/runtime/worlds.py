@@ -143,6 +143,7 @@ class Process:
             view=self.view,
             enqueue=self._enqueue,
             contend=lambda: None,
+            queue_up_again=lambda: None,
             standby=standby,
         )
         self._arrived = asyncio.Event()

@@ -11,6 +11,7 @@ from regent.controller.log import ControllerLog
 from regent.controller.term.life_cycle import LifeCycle
 from regent.model.errors import (
     ClusterChangedError,
+    ControllerError,
     ControllerMovedError,
     MissingClusterError,
     OtherControllerError,
@@ -56,7 +57,7 @@ async def settle(life: LifeCycle, error: Exception, *, event: str, log: Controll
             await life.leave_alone_for_good(str(error))
         case RegentError():
             log.error("Event failed, giving the controller up", event=event, error=repr(error))
-            await life.fail_because(str(error))
+            await life.fail_because(str(error), is_defect=isinstance(error, ControllerError))
         case _:  # a defect: only that has a traceback
             log.error(
                 "Event failed, giving the controller up",
@@ -64,4 +65,4 @@ async def settle(life: LifeCycle, error: Exception, *, event: str, log: Controll
                 error=repr(error),
                 exception=error,
             )
-            await life.fail_because(repr(error))
+            await life.fail_because(repr(error), is_defect=True)

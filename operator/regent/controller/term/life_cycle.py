@@ -17,6 +17,7 @@ from regent.controller.effects import (
     Contend,
     CurrentTime,
     PublishView,
+    QueueUpAgain,
     Resigned,
 )
 from regent.controller.log import ControllerLog
@@ -372,10 +373,18 @@ class LifeCycle:
         self._holds_off = True
         await ArmTimer(_REELECT_TIMER, wait_ms, e.Reelect())
 
-    async def fail_because(self, reason: str) -> None:
-        """An event could not be processed: :meth:`fail`, and show why until an attempt succeeds."""
+    async def fail_because(self, reason: str, *, is_defect: bool = False) -> None:
+        """An event could not be processed: :meth:`fail`, and show why until an attempt succeeds.
+
+        Args:
+            is_defect: Whether it may be for this very process. Then another replica is next, if it
+                is not the first failure: it may have what this one lacks, such as memory, or be of
+                another release. What ZooKeeper refuses it refuses to all of them.
+        """
         self._failure = f"it failed to become or to remain the controller: {reason}; it tries again"
         await self.fail()
+        if is_defect and self._failures > 1:
+            await QueueUpAgain()
 
     async def leave_alone(self, reason: str) -> None:
         """This cluster is not to be led, until it changes."""
