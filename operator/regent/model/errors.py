@@ -89,7 +89,8 @@ class RecursiveWatchesUnsupportedError(ZooKeeperError):
 
 
 _REMEDIES: Final = {
-    "NOAUTH": "give Regent's ZooKeeper user the rights of the brokers on this znode",
+    "NOAUTH": "give Regent's ZooKeeper user the rights of the brokers on this znode, or on the one "
+    "above it if there is none",
     "QUOTAEXCEEDED": "raise or remove the quota that somebody has set for this znode or one above "
     "it (setquota, delquota)",
 }

@@ -34,7 +34,7 @@ from regent.controller.state.throttles import Throttles
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
-from regent.model.errors import ControllerMovedError
+from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.topic_config import BrokerFacts
 from regent.steering.commands import carry_out
 from regent.steering.expected_moves import ExpectedMoves
@@ -72,11 +72,12 @@ class Steering:
         """Have the server that we are connected to know what was written by now, and report it.
 
         One that lags behind, or was cut off from its leader, answers what it is asked as if nothing
-        had been written since. It answers a transaction once it has applied it, and all before.
+        had been written since. It answers a transaction, also one that it refuses, once it has
+        applied all before.
         """
         if self.active is not None:
             guard = epoch_guard(self.active.context)
-            with contextlib.suppress(ControllerMovedError):  # that is reported, too
+            with contextlib.suppress(ControllerMovedError, UnexpectedZooKeeperError):
                 await Write([guard], guard=guard)
 
     async def look(self, cluster: ClusterState) -> None:

@@ -63,11 +63,13 @@ class InterruptedPort(InMemoryZooKeeperPort):
         missed: What others have written, and the server that is asked has not applied yet. It
             answers a transaction once it has.
         closed: What may not be read.
+        refused: What no transaction may check.
     """
 
     after_reading: tuple[str, Callable[[], None]] | None = None
     missed: Callable[[], None] | None = None
     closed: str | None = None
+    refused: str | None = None
 
     async def get_data(
         self, paths: Sequence[str], *, watch: bool = False
@@ -87,6 +89,8 @@ class InterruptedPort(InMemoryZooKeeperPort):
         if self.missed is not None:
             apply, self.missed = self.missed, None
             apply()
+        if guard.path == self.refused:
+            raise UnexpectedZooKeeperError("NOAUTH", guard.path)
         return await super().write(operations, guard=guard, divides=divides)
 
 

@@ -71,3 +71,14 @@ async def test_a_partition_of_a_topic_that_was_created_again_is_not_moved(
     assert isinstance(outcome, Accepted)
     assert outcome.result[T0].error_code
     assert world.controller.asked == []
+
+
+async def test_a_transaction_that_is_refused_is_the_refusal_of_commands_only(
+    world: ClientWorld,
+) -> None:
+    """Who may not read the epoch that is checked still knows the cluster."""
+    world.connections.zookeeper.refused = paths.CONTROLLER_EPOCH
+    (outcome,) = await world.submit(DeleteTopic("t"))
+    assert isinstance(outcome, Rejected)
+    assert "give Regent's ZooKeeper user the rights" in outcome.message
+    assert world.view.may_act
