@@ -23,7 +23,11 @@ from regent.controller.active_controller import Chance
 from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.model.cluster import Broker
-from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
+from regent.model.errors import (
+    RecursiveWatchesUnsupportedError,
+    UnexpectedZooKeeperError,
+    ZooKeeperError,
+)
 from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.protocol.control_requests import ControlResponse
@@ -238,8 +242,10 @@ class ClientLoop:
                     next_check = time.monotonic() + self._self_check_interval_s
                 self.problem = None
             except ZooKeeperError as error:
-                logger.warning("The cluster cannot be followed", extra={"error": str(error)})
-                await self._fail(str(error))
+                problem = _explained(error)
+                if problem != self.problem:
+                    logger.warning("The cluster cannot be followed", extra={"error": problem})
+                await self._fail(problem)
                 is_explained = self._reader.has_missed()  # by a lost connection
                 await self._pause(REFRESH_PAUSE_S if is_explained else self._retry_pause_s)
                 continue
@@ -345,3 +351,8 @@ class ClientLoop:
         while self._submissions:
             commands, reply = self._submissions.popleft()
             reply(refused(commands, why))
+
+
+def _explained(error: ZooKeeperError) -> str:
+    remedy = error.remedy if isinstance(error, UnexpectedZooKeeperError) else None
+    return str(error) if remedy is None else f"{error}; {remedy}"

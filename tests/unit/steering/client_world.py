@@ -64,17 +64,20 @@ class InterruptedPort(InMemoryZooKeeperPort):
             answers a transaction once it has.
         closed: What may not be read.
         refused: What no transaction may check.
+        refusals: How often something could not be read.
     """
 
     after_reading: tuple[str, Callable[[], None]] | None = None
     missed: Callable[[], None] | None = None
     closed: str | None = None
     refused: str | None = None
+    refusals = 0
 
     async def get_data(
         self, paths: Sequence[str], *, watch: bool = False
     ) -> Sequence[ZNode | None]:
         if self.closed is not None and self.closed in paths:
+            self.refusals += 1
             raise UnexpectedZooKeeperError("NOAUTH", self.closed)
         found = await super().get_data(paths, watch=watch)
         if self.after_reading is not None and self.after_reading[0] in paths:
