@@ -9,7 +9,7 @@ import ssl
 from collections.abc import AsyncIterator
 from typing import Final
 
-from aiohttp import web
+from aiohttp import hdrs, web
 from aiohttp.http_exceptions import HttpProcessingError
 
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
@@ -61,7 +61,10 @@ async def serving(
 
 
 async def _close_afterwards(_: web.Request, response: web.StreamResponse) -> None:
+    """And say so: a client that does not know may send its next request on a connection that is
+    just being closed. Go's sends a POST no second time."""
     response.force_close()
+    response.headers[hdrs.CONNECTION] = "close"  # the headers are made already
 
 
 def _server_logger() -> logging.Logger:

@@ -9,7 +9,8 @@ import json
 import re
 import ssl
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,43 @@ OWNERS = {
     "StatefulSet": "apps/v1",
     "ReplicaSet": "apps/v1",
 }
+
+NEEDS_AN_OWNER = {
+    "apiVersion": "v1",
+    "kind": "List",
+    "items": [
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicy",
+            "metadata": {"name": "owners"},
+            "spec": {
+                "matchConstraints": {
+                    "resourceRules": [
+                        {
+                            "apiGroups": ["kafka.regent.dev"],
+                            "apiVersions": ["*"],
+                            "operations": ["CREATE"],
+                            "resources": ["brokerdrains"],
+                        }
+                    ]
+                },
+                "validations": [
+                    {
+                        "expression": "'owner' in object.metadata.?labels.orValue({})",
+                        "message": "owner missing",
+                    }
+                ],
+            },
+        },
+        {
+            "apiVersion": "admissionregistration.k8s.io/v1",
+            "kind": "ValidatingAdmissionPolicyBinding",
+            "metadata": {"name": "owners"},
+            "spec": {"policyName": "owners", "validationActions": ["Deny"]},
+        },
+    ],
+}
+"""An admission policy as many clusters have."""
 
 
 class Node:
@@ -278,6 +316,83 @@ def test_a_node_is_drained_once_its_broker_is_and_the_leaders_come_back_with_the
     cluster.wait(lambda: names(drains) == [], "the BrokerDrain to be undone and removed")
     assert cluster.znodes.assignment("orders") == {0: [1, 2, 3], 1: [1, 3, 2], 2: [2, 1, 3]}
     cluster.wait(lambda: leaders_of(cluster, "orders") == [1, 1, 2], "leaders to be back")
+
+
+def test_a_broker_that_no_drain_may_be_made_for_stays(
+    cluster: Cluster,
+    drains: Resources,
+    node: Node,
+    regents: tuple[RegentProcess, RegentProcess],
+    tmp_path: Path,
+) -> None:
+    """Also if the API server is to evict where Regent cannot be asked: here it answers."""
+    webhook = ("ValidatingWebhookConfiguration", "regent-evictions", "--type=json", "-p")
+    failure_policy = '[{"op": "replace", "path": "/webhooks/0/failurePolicy", "value": "%s"}]'
+    drains.kubectl("patch", *webhook, failure_policy % "Ignore")
+    drains.kubectl("apply", "-f", "-", stdin=json.dumps(NEEDS_AN_OWNER))
+    cluster.wait(lambda: refusal_of_a_drain(drains), "the policy to hold")
+    node.run("broker-3", labels={"app": "kafka"})
+    try:
+        refused = "broker 3 is not drained yet: the API server refuses BrokerDrain .*owner missing"
+        with node.refused_drain(cluster, tmp_path, refused):
+            pass
+        assert "pod/broker-3" in node.pods()
+        assert names(drains) == []
+    finally:
+        drains.kubectl("delete", "-f", "-", stdin=json.dumps(NEEDS_AN_OWNER))
+        cluster.wait(lambda: not refusal_of_a_drain(drains), "the policy to be gone")
+        drains.kubectl("patch", *webhook, failure_policy % "Fail")
+        drains.kubectl("delete", "pod", "broker-3", "--ignore-not-found")
+
+
+def refusal_of_a_drain(drains: Resources) -> str:
+    """Why the API server takes no new BrokerDrain; empty: it does."""
+    drain = {
+        "apiVersion": "kafka.regent.dev/v1alpha1",
+        "kind": "BrokerDrain",
+        "metadata": {"name": "any"},
+        "spec": {"brokers": [9]},
+    }
+    try:
+        drains.kubectl("create", "--dry-run=server", "-f", "-", stdin=json.dumps(drain))
+    except CommandError as error:
+        return str(error)
+    return ""
+
+
+def test_evictions_at_the_same_moment_are_all_answered(
+    node: Node, regents: tuple[RegentProcess, RegentProcess]
+) -> None:
+    """``kubectl drain`` evicts all pods of a node side by side. An API server that gets no answer
+    evicts a broker's pod undrained, unless failurePolicy is Fail."""
+    node.run("web-0", labels={"app": "web"})
+    eviction = {
+        "apiVersion": "policy/v1",
+        "kind": "Eviction",
+        "metadata": {"name": "web-0", "namespace": node.namespace},
+        "deleteOptions": {"dryRun": ["All"]},
+    }
+    path = f"/api/v1/namespaces/{node.namespace}/pods/web-0/eviction?dryRun=All"
+    context = ssl.create_default_context(cafile=str(node.api.ca_certificate))
+    address = node.api.server.removeprefix("https://")
+    headers = {"Authorization": f"Bearer {node.api.token}", "Content-Type": "application/json"}
+
+    def evict_again_and_again(_: int) -> list[str]:
+        connection = http.client.HTTPSConnection(address, timeout=60, context=context)
+        refused = []
+        with closing(connection):
+            for _ in range(25):
+                connection.request("POST", path, json.dumps(eviction), headers)
+                answer = connection.getresponse()
+                text = answer.read().decode()
+                if answer.status >= 300:
+                    refused.append(text)
+        return refused
+
+    with ThreadPoolExecutor(4) as pool:
+        refused = [each for some in pool.map(evict_again_and_again, range(4)) for each in some]
+    node.api.kubectl("-n", node.namespace, "delete", "pod", "web-0")
+    assert refused == []
 
 
 def test_who_does_not_know_the_path_is_not_answered(

@@ -242,6 +242,17 @@ def test_an_ipv6_address_is_listened_on(start: Start, host: str) -> None:
     assert get(start(host=host), "/healthz", host="[::1]") == (200, "ok\n")
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/status", "/nowhere"])
+def test_an_answer_says_that_its_connection_is_closed(
+    endpoint: HttpEndpoint, connect: Connect, path: str
+) -> None:
+    """A client might send its next request on it otherwise, and get no answer."""
+    connection = connect(endpoint)
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    head, _, _ = received(connection).partition(b"\r\n\r\n")
+    assert b"connection: close" in head.lower().split(b"\r\n")
+
+
 def test_a_failing_probe_is_logged_and_answered(
     endpoint: HttpEndpoint,
     monkeypatch: pytest.MonkeyPatch,
