@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeConflictError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
 from regent.kube.eviction.broker_pods import (
     UnknownBrokerError,
     broker_of,
@@ -83,6 +83,15 @@ class EvictionHook:
                     extra={"pod": str(pod), "broker": broker, "problem": str(error)},
                 )
                 continue
+            except KubeApiError as error:
+                if not error.is_refusal:
+                    raise
+                # Who asks has to know: a failed webhook lets the pod go, or says nothing.
+                logger.warning(
+                    "A BrokerDrain for an eviction cannot be written",
+                    extra={"pod": str(pod), "broker": broker, "problem": str(error)},
+                )
+                return Verdict(HTTPStatus.TOO_MANY_REQUESTS, self._refused(pod, decision, error))
             self._report(pod, decision)
             return decision.verdict
         return Verdict(
@@ -125,6 +134,19 @@ class EvictionHook:
             await self._client.merge_patch(
                 _KIND.object_path(metadata.namespace, metadata.name), patch
             )
+
+    def _refused(self, pod: BrokerPod, decision: Decision, error: KubeApiError) -> str:
+        notes = decision.notes
+        drain = f"{self._evictions.namespace}/{self._evictions.drain_name(pod.broker)}"
+        if notes is not None:
+            return (
+                f"the API server refuses what is to be noted in BrokerDrain {notes}, so broker "
+                f"{pod.broker} would not be looked after: {error}"
+            )
+        return (
+            f"broker {pod.broker} is not drained yet: the API server refuses BrokerDrain {drain} "
+            f"for this eviction: {error}"
+        )
 
     def _report(self, pod: BrokerPod, decision: Decision) -> None:
         about = {"pod": str(pod), "broker": pod.broker}
