@@ -172,6 +172,11 @@ class ConditionReason(enum.StrEnum):
         "not answered.",
     )
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
+    BROKERS_UNKNOWN = (
+        "BrokersUnknown",
+        "Brokers are not alive and have no replicas, and nothing was moved off them: they may be "
+        "none of this cluster.",
+    )
     UNDOING = "Undoing", "What was moved goes back."
     DRAIN_UNDONE = "DrainUndone", "What the drain had moved is back, as far as it could be."
     DRAIN_TIMED_OUT = (

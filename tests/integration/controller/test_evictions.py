@@ -109,6 +109,10 @@ class Node:
     def pods(self) -> list[str]:
         return self._kubectl("get", "pods", "-o", "name").split()
 
+    def clear(self) -> None:
+        """No pods any more; they are deleted, which asks nobody."""
+        self._kubectl("delete", "pods", "--all")
+
     def drain(self, *, timeout_s: int) -> str:
         """``kubectl drain``; CommandError if the time is not enough."""
         return self.api.kubectl("drain", NODE, f"--timeout={timeout_s}s")
@@ -331,18 +335,19 @@ def test_a_broker_that_no_drain_may_be_made_for_stays(
     drains.kubectl("patch", *webhook, failure_policy % "Ignore")
     drains.kubectl("apply", "-f", "-", stdin=json.dumps(NEEDS_AN_OWNER))
     cluster.wait(lambda: refusal_of_a_drain(drains), "the policy to hold")
+    node.clear()
     node.run("broker-3", labels={"app": "kafka"})
     try:
         refused = "broker 3 is not drained yet: the API server refuses BrokerDrain .*owner missing"
         with node.refused_drain(cluster, tmp_path, refused):
             pass
-        assert "pod/broker-3" in node.pods()
+        assert node.pods() == ["pod/broker-3"]
         assert names(drains) == []
     finally:
         drains.kubectl("delete", "-f", "-", stdin=json.dumps(NEEDS_AN_OWNER))
         cluster.wait(lambda: not refusal_of_a_drain(drains), "the policy to be gone")
         drains.kubectl("patch", *webhook, failure_policy % "Fail")
-        drains.kubectl("delete", "pod", "broker-3", "--ignore-not-found")
+        node.clear()
 
 
 def refusal_of_a_drain(drains: Resources) -> str:
@@ -358,6 +363,24 @@ def refusal_of_a_drain(drains: Resources) -> str:
     except CommandError as error:
         return str(error)
     return ""
+
+
+def test_a_pod_with_another_number_than_its_broker_stays(
+    cluster: Cluster,
+    drains: Resources,
+    node: Node,
+    regents: tuple[RegentProcess, RegentProcess],
+    tmp_path: Path,
+) -> None:
+    """Ids of brokers begin at 1 here, and numbers of pods at 0."""
+    node.clear()
+    node.run("broker-0", labels={"app": "kafka"})
+    with node.refused_drain(cluster, tmp_path, "has no broker 0, .*broker-0 is Ready; say which"):
+        pass
+    assert node.pods() == ["pod/broker-0"]
+    assert names(drains) == ["brokerdrain.kafka.regent.dev/eviction-broker-0"]
+    node.clear()
+    drains.delete("eviction-broker-0")
 
 
 def test_evictions_at_the_same_moment_are_all_answered(

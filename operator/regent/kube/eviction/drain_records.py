@@ -19,7 +19,12 @@ from regent.resources.broker_drain import (
     parse_broker_drain,
 )
 from regent.resources.broker_drain_status import DrainPhase
-from regent.resources.conditions import ConditionStatus, ConditionType
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionStatus,
+    ConditionType,
+    find_condition,
+)
 from regent.resources.kind import API_VERSION, GROUP
 
 MADE_FOR_LABEL: Final = f"{GROUP}/made-for"
@@ -36,6 +41,7 @@ class BrokerPod(NamedTuple):
     name: str
     uid: str
     broker: int
+    is_ready: bool = True
 
     def __str__(self) -> str:
         return f"{self.namespace}/{self.name}"
@@ -124,6 +130,12 @@ class KnownDrain:
     def is_drained(self) -> bool:
         """Whether the status says that the brokers are drained."""
         return self.is_current and self._says(ConditionType.DRAINED) is ConditionStatus.TRUE
+
+    @property
+    def is_of_unknown_brokers(self) -> bool:
+        """Whether the status says that the cluster may have no such brokers."""
+        drained = find_condition(self.parsed.status.conditions, ConditionType.DRAINED)
+        return drained is not None and drained.reason == ConditionReason.BROKERS_UNKNOWN
 
     @property
     def is_undone(self) -> bool:

@@ -17,6 +17,7 @@ from regent.kube.eviction.broker_pods import (
     broker_of,
     is_broker,
     is_out_of_use,
+    is_ready,
 )
 from regent.kube.eviction.drain_records import BrokerPod, EvictionRecord, KnownDrain, new_drain
 from regent.kube.eviction.reviews import ALLOWED, EvictionReview, Verdict
@@ -70,7 +71,8 @@ class EvictionHook:
             broker = broker_of(body, label=self._evictions.broker_id_label)
         except UnknownBrokerError as error:
             return Verdict(HTTPStatus.FORBIDDEN, str(error))
-        pod = BrokerPod(review.namespace, review.pod, body["metadata"]["uid"], broker)
+        uid = body["metadata"]["uid"]
+        pod = BrokerPod(review.namespace, review.pod, uid, broker, is_ready(body))
         for _ in range(_ATTEMPTS):
             decision = decide(pod, await self._drains(), self._evictions, now=self._now())
             if review.is_dry_run:

@@ -7,6 +7,7 @@ from datetime import datetime
 from http import HTTPStatus
 from typing import NamedTuple
 
+from regent.kube.eviction.broker_pods import BROKER_ID_ANNOTATION
 from regent.kube.eviction.drain_records import BrokerPod, KnownDrain, is_enough, is_worth_noting
 from regent.kube.eviction.reviews import ALLOWED, Verdict
 from regent.kube.eviction.settings import EvictionSettings
@@ -50,9 +51,11 @@ def decide(
         waiting = _wait(pod, f"BrokerDrain {drain} was created for this eviction")
         return Decision(waiting, creates=True)
     notes = _noted(own, pod, settings, now)
-    if any(_lets_go(drain, settings.mode) for drain in candidates):
+    drained = [drain for drain in candidates if _lets_go(drain, settings.mode)]
+    if any(not (pod.is_ready and drain.is_of_unknown_brokers) for drain in drained):
         return Decision(ALLOWED, notes=notes)
-    return Decision(_wait(pod, _waits_for(candidates[0], settings.mode)), notes=notes)
+    why = _is_another(drained[0], pod) if drained else _waits_for(candidates[0], settings.mode)
+    return Decision(_wait(pod, why), notes=notes)
 
 
 def _is_own(drain: KnownDrain, pod: BrokerPod, settings: EvictionSettings) -> bool:
@@ -96,6 +99,15 @@ def _lets_go(drain: KnownDrain, mode: DrainMode) -> bool:
         and parsed.spec.desired_state is DesiredDrainState.DRAINED
         and is_enough(parsed.spec.mode, wanted=mode)
         and drain.is_drained
+    )
+
+
+def _is_another(drain: KnownDrain, pod: BrokerPod) -> str:
+    """What to do about a pod that runs, and of whose broker the cluster knows nothing."""
+    return (
+        f"the Kafka cluster has no broker {pod.broker}, as BrokerDrain {drain} says, though pod "
+        f"{pod} is Ready; say which broker it is by its annotation {BROKER_ID_ANNOTATION}, or by "
+        "the setting eviction_broker_id_label"
     )
 
 

@@ -6,7 +6,7 @@ creates topics itself, is added to it. What has been moved stays in it, so that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -29,7 +29,13 @@ from regent.reconcile.unreadable_topics import problem_in
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.broker_drain import DesiredDrainState, DrainMode
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
-from regent.resources.conditions import ConditionReason, enumerate_some, rfc3339
+from regent.resources.conditions import (
+    ConditionReason,
+    ConditionType,
+    enumerate_some,
+    find_condition,
+    rfc3339,
+)
 from regent.resources.partition_reassignment import DesiredState
 from regent.resources.partition_reassignment_status import MAX_DOCUMENT_LENGTH, Phase
 
@@ -416,11 +422,18 @@ def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] |
 
 
 def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]) -> DrainPlan:
-    text = _DRAINED_TEXT[request.resource.spec.mode]
+    text, reason = _DRAINED_TEXT[request.resource.spec.mode], ConditionReason.BROKERS_DRAINED
     absent = sorted(request.brokers - request.view.brokers.keys())
-    if absent:
+    unknown = [] if plan.moves or _was_drained(request) else _without_replicas(request, absent)
+    if unknown:
+        reason = ConditionReason.BROKERS_UNKNOWN
+        text = (
+            f"brokers {unknown} are not alive and have no replicas, so there was nothing to move; "
+            "if the cluster should have them, look at the ids"
+        )
+    elif absent:
         text += f"; brokers {absent} are not alive"
-    assessment = Assessment(Progress.READY, ConditionReason.BROKERS_DRAINED, text)
+    assessment = Assessment(Progress.READY, reason, text)
     fields = {}
     if plan.moves:
         fields = execute(request, plan, DesiredState.PAUSED).fields
@@ -432,3 +445,14 @@ def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus])
         **fields,
     )
     return Plan(status=status)
+
+
+def _was_drained(request: DrainRequest) -> bool:
+    """Whether the status says that the brokers, which it knew, were drained."""
+    known = find_condition(request.resource.status.conditions, ConditionType.DRAINED)
+    return known is not None and known.reason == ConditionReason.BROKERS_DRAINED
+
+
+def _without_replicas(request: DrainRequest, brokers: Iterable[int]) -> list[int]:
+    hosting = {broker for each in request.hosted() for broker in each.partition.replicas}
+    return [broker for broker in brokers if broker not in hosting]

@@ -58,6 +58,7 @@ def drain(
     generation: int = 1,
     blockers: tuple[Mapping[str, Any], ...] = (),
     spec: Mapping[str, Any] | None = None,
+    reason: str = "Verifying",
 ) -> KnownDrain:
     """A BrokerDrain; that of an eviction if it says for which pod.
 
@@ -65,6 +66,7 @@ def drain(
         drained: The condition; None: no status yet.
         asked: How long ago somebody has asked.
         generation: Of the object; the status is about the first one.
+        reason: That of the condition Drained.
     """
     metadata: dict[str, Any] = {
         "name": name,
@@ -94,7 +96,7 @@ def drain(
             "blockers": list(blockers),
             "conditions": [
                 _condition("Ready", drained, "Moving", "3 of 5 partitions have moved"),
-                _condition("Drained", drained, "Verifying", "not yet"),
+                _condition("Drained", drained, reason, "not yet"),
             ],
         }
     return KnownDrain.read(body)

@@ -76,6 +76,17 @@ def test_a_drained_broker_s_pod_may_be_evicted() -> None:
     assert is_allowed(decided(drain(made_for=POD, drained=True)))
 
 
+def test_a_pod_that_is_ready_is_none_of_a_broker_that_the_cluster_does_not_have() -> None:
+    """Its broker has another id, and is not drained."""
+    unknown = drain(made_for=POD, drained=True, reason="BrokersUnknown")
+    decision = decided(unknown)
+    assert decision.verdict.refused_with is HTTPStatus.TOO_MANY_REQUESTS
+    assert "has no broker 4, as BrokerDrain kafka/eviction-broker-4" in decision.verdict.message
+    assert "annotation kafka.regent.dev/broker-id" in decision.verdict.message
+    assert is_allowed(decide(POD._replace(is_ready=False), [unknown], SETTINGS, now=NOW))
+    assert is_allowed(decided(unknown, drain("maintenance", 4, drained=True)))
+
+
 def test_a_status_of_before_a_change_says_nothing() -> None:
     decision = decided(drain(made_for=POD, drained=True, generation=2))
     assert not is_allowed(decision)

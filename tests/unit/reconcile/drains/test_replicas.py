@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+import pytest
 
 from regent.controller.commands import UNTHROTTLED
 from regent.resources.broker_drain_status import DrainPhase
@@ -267,6 +268,19 @@ def test_brokers_that_are_not_alive_are_named_since_their_ids_may_be_mistyped() 
     drain.settle()
     assert drain.is_in(DrainPhase.DRAINED)
     assert "brokers [14] are not alive" in drain.message
+    assert drain.truth()["Drained"] == "True/BrokersUnknown"
+
+
+@pytest.mark.parametrize("broker_id", [1, 2])
+def test_a_broker_that_was_there_is_known_after_it_has_stopped(broker_id: int) -> None:
+    """Whether it had replicas or not."""
+    cluster = Cluster({"t": [(1,)]})
+    drain = Drain(cluster, broker_id)
+    drain.finish()
+    cluster.stop(broker_id)
+    drain.settle()
+    assert drain.truth()["Drained"] == "True/BrokersDrained"
+    assert f"brokers [{broker_id}] are not alive" in drain.message
 
 
 def test_a_move_of_a_topic_that_cannot_be_read_is_kept_and_goes_on_afterwards() -> None:
