@@ -67,7 +67,7 @@ def describe_missing(rights: Sequence[Right], kind: ResourceKind, namespace: str
         f"missing right: {named} in namespace {namespace}; create the namespace and bind Regent's "
         "Role there, or take it off the list of namespaces; if the namespace is being deleted, its "
         f"Role is gone already: `regent release --all --namespace {namespace}` lets its "
-        f"{kind.kind}s go"
+        "KafkaTopics go"  # no other kind has a finalizer
     )
 
 
