@@ -9,7 +9,7 @@ time. ``/admin/reassign_partitions`` and ``/admin/preferred_replica_election`` d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
@@ -215,7 +215,8 @@ async def _alter_reassignments(
     """Start, replace or cancel reassignments, each for itself.
 
     Without an answer the throttles stay, since partitions may be on their way: those that are not
-    lose them with the next look at all of them.
+    lose them with the next look at all of them. A controller that refuses to be asked has begun
+    nothing: a throttle would hold back replicas that catch up, for as long as it is asked again.
     """
     results, wanted = decide_moves(active, command)
     if not wanted:
@@ -228,11 +229,21 @@ async def _alter_reassignments(
         if tp not in unthrottled and not _is_on_its_way(active, tp, new)
     }
     if to_begin:
-        results |= await _move(broker, to_begin, expected)
-    awaited = expected.awaited(active.context.cluster)
-    failed = [tp.topic for tp in wanted if results[tp].error_code and tp.topic not in awaited]
-    await throttles.release(active, failed)
+        try:
+            results |= await _move(broker, to_begin, expected)
+        except (BrokerRefusedError, BrokerTooOldError):
+            await _release(active, to_begin, expected)
+            raise
+    await _release(active, [tp for tp in wanted if results[tp].error_code], expected)
     return Accepted(results)
+
+
+async def _release(
+    active: ActiveController, partitions: Iterable[TopicPartition], expected: ExpectedMoves
+) -> None:
+    """Remove the throttles of topics of which nothing is moved."""
+    awaited = expected.awaited(active.context.cluster)
+    await throttles.release(active, [tp.topic for tp in partitions if tp.topic not in awaited])
 
 
 def _is_on_its_way(active: ActiveController, tp: TopicPartition, new: ReplicaAssignment) -> bool:

@@ -1,0 +1,37 @@
+"""A controller that refuses to be asked has begun nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.controller.commands import AlterPartitionReassignments, Rejected
+from regent.model.errors import BrokerQuestionError, BrokerRefusedError, BrokerTooOldError
+from regent.model.partition import TopicPartition
+from regent.zk_data import paths
+from regent.zk_data.throttles import THROTTLED_TOPICS
+from tests.unit.steering.client_world import ClientWorld
+
+T0 = TopicPartition("t", 0)
+THROTTLED = "leader.replication.throttled.replicas"
+
+
+@pytest.mark.parametrize(
+    ("failure", "stays"),
+    [
+        (BrokerRefusedError("no right"), False),
+        (BrokerTooOldError("no API 45"), False),
+        (BrokerQuestionError("no answer"), True),
+    ],
+)
+async def test_replicas_are_throttled_only_if_they_may_be_on_their_way(
+    failure: Exception, stays: bool
+) -> None:
+    world = ClientWorld()
+    world.create_topic("t", (1, 2))
+    async with world:
+        await world.known()
+        world.controller.failure = failure
+        (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
+        assert isinstance(outcome, Rejected)
+        assert (THROTTLED in world.config(paths.topic_config("t"))) is stays
+        assert bool(world.server.children(THROTTLED_TOPICS)) is stays
