@@ -33,6 +33,7 @@ from regent.controller.elections.auto_leader_balance import schedule_first_check
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.events import TopicDeletion
 from regent.controller.partitions import overtaken_answers
+from regent.controller.reassignment import departed_members
 from regent.controller.reassignment.reassignment_changes import resume_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.context import ControllerContext
@@ -99,6 +100,7 @@ async def on_controller_failover(active: ActiveController) -> None:
     await active.replicas.startup()
     await active.partitions.startup_states(unreadable=loaded.unreadable)
     await active.partitions.trigger_online()
+    await departed_members.take_out(active)
     await controlled_shutdown.release_all(active)
     await resume_reassignments(active)
     await active.deletions.resume()

@@ -1,0 +1,45 @@
+"""A broker's controller has stored an assignment, and has left in the ISR who is not assigned."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.reassigning import create_topic
+from tests.integration.controller.workload import workload
+from tests.support.samples import versions
+
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+TOPIC = "moved"
+
+
+@pytest.mark.parametrize("version", versions("2.8.2", others=("2.4.1", "3.9.1")))
+def test_its_leader_goes_on_with_the_replicas_that_are_assigned(
+    version: str, tmp_path: Path
+) -> None:
+    with cluster_of(version, inter_broker_protocol=None) as cluster:
+        cluster.wait_for_a_broker_as_controller()
+        create_topic(cluster, TOPIC, {0: [2, 3]})
+        assign(cluster, [2, 1])
+        assert cluster.znodes.state(TOPIC)["isr"] == [2, 3]
+        with workload(cluster.tools, TOPIC, tmp_path) as producer, regent(cluster) as process:
+            process.wait_until_active()
+            cluster.wait_in_sync(TOPIC)
+            producer.wait_for_progress()
+            cluster.wait_for_consistency()
+            epoch = cluster.znodes.state(TOPIC)["leader_epoch"]
+            producer.wait_for_progress()
+            assert cluster.znodes.state(TOPIC)["leader_epoch"] == epoch
+        assert producer.failed() == []
+
+
+def assign(cluster: Cluster, replicas: list[int]) -> None:
+    """Store an assignment, and nothing else. The controller of a broker does not look at it."""
+    path = f"/brokers/topics/{TOPIC}"
+    node = cluster.znodes.json(path)
+    node["partitions"]["0"] = replicas
+    cluster.znodes.client.set(path, json.dumps(node).encode())

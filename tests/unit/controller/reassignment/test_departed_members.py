@@ -1,0 +1,63 @@
+"""A predecessor has stored assignments, and has left in the ISRs who is not assigned any more."""
+
+from __future__ import annotations
+
+import pytest
+
+from regent.model.partition import LeaderAndIsr, TopicPartition
+from tests.unit.controller.world import World, leader_and_isr
+
+T0 = TopicPartition("t", 0)
+LEFT = "In-sync replicas that were not assigned have left the ISR"
+
+
+def cluster(replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]) -> World:
+    """Three live brokers, and a partition as a predecessor has left it."""
+    world = World()
+    world.driver.inter_broker_protocol = (2, 8)
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: replicas})
+    world.set_state(T0, leader, isr, leader_epoch=5)
+    return world
+
+
+def left_by(world: World) -> tuple[int, tuple[int, ...], int]:
+    """Leader, ISR and leader epoch after a failover."""
+    world.fail_over()
+    state = world.state(T0)
+    assert isinstance(state, LeaderAndIsr)
+    return state.leader, state.isr, state.leader_epoch
+
+
+@pytest.mark.parametrize(
+    ("replicas", "isr", "kept"),
+    [((2,), (1, 3, 2), (2,)), ((2, 1), (3, 2), (2,)), ((2, 3), (1, 3, 2), (3, 2))],
+)
+def test_who_is_no_replica_leaves_the_isr_at_a_failover(
+    replicas: tuple[int, ...], isr: tuple[int, ...], kept: tuple[int, ...]
+) -> None:
+    world = cluster(replicas, 2, isr)
+    assert left_by(world) == (2, kept, 6)
+    assert set(leader_and_isr(world.driver.sent)) == set(replicas)
+
+
+def test_a_leader_that_is_no_replica_is_replaced_by_one_in_sync() -> None:
+    assert left_by(cluster((2, 3), 1, (1, 3))) == (3, (3,), 6)
+
+
+def test_where_no_replica_is_in_sync_nothing_changes() -> None:
+    world = cluster((2,), 1, (1,))
+    assert left_by(world) == (1, (1,), 5)
+    assert world.log.errors("In-sync replicas that are not assigned stay in the ISR")
+    assert not world.log.warnings(LEFT)
+
+
+def test_members_that_are_assigned_stay() -> None:
+    assert left_by(cluster((2, 1, 3), 2, (3, 2))) == (2, (3, 2), 5)
+
+
+def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
+    world = cluster((2,), 2, (1, 2))
+    world.mark_for_deletion("t")
+    world.fail_over()
+    assert not world.log.warnings(LEFT)
