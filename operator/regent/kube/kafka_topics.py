@@ -126,6 +126,7 @@ class KafkaTopics:
             )
         memory.settle(resource.status.ownership)
         at, view = asyncio.get_running_loop().time(), self.view()
+        memory.recognise(view.topics.get(resource.topic_name))
         request = TopicRequest(
             resource=resource,
             view=view,
@@ -136,6 +137,7 @@ class KafkaTopics:
             now=self.now(),
             attempts=tuple(memory.attempts),
             created=memory.created,
+            created_as=memory.created_as,
             spare_topic_id=memory.spare_topic_id,
             absence=self.absence(known.body),
             name_rules=self.settings.topic_name_rules,
@@ -228,5 +230,6 @@ class KafkaTopics:
     ) -> tuple[PlannedEvent, ...]:
         memory.settle(status.ownership)
         if is_foreign_deletion_news(over, status):
+            memory.forget_creation()
             self.metrics.count_foreign_deletion()
         return transition_events(over, status)

@@ -14,10 +14,11 @@ from regent.controller.commands import (
     Outcome,
     ResourceCommand,
 )
-from regent.controller.view import ClusterView
+from regent.controller.view import ClusterView, TopicView
 from regent.kube.memory import ObjectMemory
 from regent.kube.settings import KubeSettings
 from regent.reconcile.request import Attempt
+from regent.reconcile.topics.request import TopicIdentity
 from regent.reconcile.topics.significance import is_significant
 from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
@@ -31,12 +32,14 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
             the next, so that a command that was refused is known again, and is used for one topic
             only.
         created: The creation that was accepted, until the status shows it.
+        created_as: What the topic of that creation was seen as.
         goes_with_definition: Whether the resource is deleted together with its definition.
     """
 
     spare_topic_id: uuid.UUID
     is_significant: Callable[[KafkaTopicStatus, KafkaTopicStatus], bool] = is_significant
     created: CreateTopic | None = None
+    created_as: TopicIdentity | None = None
     goes_with_definition: bool = False
 
     def outlives(self, attempt: Attempt) -> bool:
@@ -48,7 +51,21 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
     def settle(self, ownership: Ownership | None) -> None:
         """Forget the creation once the stored status shows that the topic was seen."""
         if ownership not in (None, Ownership.CREATING):
-            self.created = None
+            self.forget_creation()
+
+    def forget_creation(self) -> None:
+        """What became of the topic is stored."""
+        self.created = self.created_as = None
+
+    def recognise(self, topic: TopicView | None) -> None:
+        """Remember what the topic that was created is known by, once it shows.
+
+        There was none when its creation was planned, and views do not go back.
+        """
+        if topic is None or self.created is None or self.created_as is not None:
+            return
+        if self.created.topic_id in (None, topic.topic_id):
+            self.created_as = TopicIdentity.of(topic)
 
     def note(
         self,
@@ -64,7 +81,7 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
         """Remember an answer of the controller, so that the same is not asked again at once."""
         if isinstance(outcome, Accepted):
             if isinstance(command, CreateTopic):
-                self.created = command
+                self.created, self.created_as = command, None
                 self.spare_topic_id = new_topic_id()
             if isinstance(command, DescribeTopicConfigs) and outcome.result:
                 self.forget_attempt(command)  # there is nothing to be waited for

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command, CreateTopic, Outcome
+from regent.model.topic import topic_id_to_text
 from sandbox import KubernetesApi
 from tests.integration.kube.conftest import Namespace, grant, supervised, topic, wait_for
 from tests.support.live_controller import LiveController
@@ -82,6 +84,29 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         api.kubectl("create", "namespace", missing)
         grant(api, missing, "list", "watch")
         await wait_for(lambda: not health.unreadable, describe="all to be readable")
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_topic_that_somebody_deletes_is_not_created_again_unsaid_where_no_status_is_stored(
+    api: KubernetesApi, namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    """What was lost has to be said first, and onForeignDeletion is Alert."""
+    grant(api, namespace.name, "list", "watch", patch_status=False)
+    namespace.apply(topic("orders"))
+    controller = LiveController(cluster)
+    async with supervised(controller, [namespace.name], accepted_settle_s=0.5):
+        await namespace.wait_event("orders", "Warning", "WriteRefused")
+        made = controller.view.topics["orders"].topic_id
+        assert made is not None
+        cluster.delete_topic("orders")
+        await wait_for(
+            lambda: "orders" not in controller.view.topics, describe="the topic to be gone"
+        )
+        await asyncio.sleep(3)  # for a second creation
+        grant(api, namespace.name, "list", "watch")
+        body = await namespace.wait_condition("orders", "Stalled", "True", "TopicDeletedExternally")
+    assert body["status"]["lastForeignDeletion"]["topicId"] == topic_id_to_text(made)
+    assert [type(change) for change in controller.changes] == [CreateTopic]
 
 
 @pytest.mark.usefixtures("limited")

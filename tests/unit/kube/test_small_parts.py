@@ -41,6 +41,7 @@ from regent.kube.watch_session import WatchSessions
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.model.entry_budget import ENTRIES, EntryBudget
+from regent.reconcile.topics.request import TopicIdentity
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.kube.jumping_clock import elapse, run
@@ -218,6 +219,24 @@ class TestTopicMemory:
             assert memory.created == command
         memory.settle(Ownership.CREATED)
         assert memory.created is None
+
+    def test_the_topic_that_was_created_is_known_once_it_shows(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
+        shown, other = TopicView("t", ID, (), czxid=0x2A), TopicView("t", NEXT_ID, (), czxid=0x2B)
+
+        def known(*views: TopicView | None) -> TopicIdentity | None:
+            for each in views:
+                memory.recognise(each)
+            return memory.created_as
+
+        assert known(shown) is None
+        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
+        assert known(None, other) is None
+        assert known(shown, None, other) == TopicIdentity.of(shown)
+        self._note(memory, CreateTopic("t", 1, topic_id=NEXT_ID), Accepted())
+        assert known(shown, other) == TopicIdentity.of(other)
+        memory.settle(Ownership.CREATED)
+        assert known(other) is None
 
     def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
         memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)

@@ -16,7 +16,7 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import Absence, Attempt
 from regent.reconcile.topics.claims import Claim, claim_of
 from regent.reconcile.topics.plan import TopicPlan
-from regent.reconcile.topics.request import TopicRequest, first_topic_id
+from regent.reconcile.topics.request import TopicIdentity, TopicRequest, first_topic_id
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 
@@ -158,6 +158,7 @@ def request(
     claims: Sequence[Claim] | None = None,
     attempts: Sequence[Attempt] = (),
     created: CreateTopic | None = None,
+    created_as: TopicView | None = None,
     waited_s: float = 0.0,
     absence: Absence | None = None,
     rules: Sequence[str] = (),
@@ -171,6 +172,7 @@ def request(
         claims=(*(() if own is None else (own,)), *others) if claims is None else tuple(claims),
         attempts=tuple(attempts),
         created=created,
+        created_as=None if created_as is None else TopicIdentity.of(created_as),
         spare_topic_id=SPARE_ID,
         seen_at=MONOTONIC_S - waited_s,
         monotonic_s=MONOTONIC_S,

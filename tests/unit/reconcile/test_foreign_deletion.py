@@ -288,3 +288,48 @@ def test_a_topic_that_nobody_owns_is_not_created_over_one_that_cannot_be_read() 
     plan = look(resource(), view(unreadable={"orders": "not JSON"}))
     assert plan.commands == ()
     assert state(plan)["Stalled"] == "True/TopicsUnreadable"
+
+
+class TestOneThatNoStatusRecords:
+    """This process has created it, and the API server refuses its status: a right is missing, or an
+    admission policy is against it."""
+
+    MADE = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
+    WITHOUT_ID = CreateTopic("orders", 2, replication_factor=2)
+
+    def _look(
+        self, seen: ClusterView, *, made: CreateTopic = MADE, known: TopicView, **changes: Any
+    ) -> tuple[KafkaTopic, TopicPlan]:
+        subject = resource(finalizer=True, **changes)
+        looked = request(subject, seen, config={}, created=made, created_as=known)
+        return subject, plan_topic(looked)
+
+    def test_it_is_reported_and_not_created_again(self) -> None:
+        subject, plan = self._look(view(), known=topic())
+        assert plan.commands == ()
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
+        assert topic_id_to_text(ID) in said(plan).message
+
+    def test_on_request_it_is_created_with_another_id_once_the_loss_is_stored(self) -> None:
+        _, plan = self._look(view(), known=topic(), onForeignDeletion="Recreate")
+        (command,) = plan.commands
+        assert isinstance(command, CreateTopic)
+        assert command.topic_id == SPARE_ID
+        assert plan.status_first
+
+    def test_as_long_as_it_has_not_shown_nothing_is_lost(self) -> None:
+        plan = plan_topic(request(resource(), view(), config={}, created=self.MADE))
+        assert plan.status is not None
+        assert plan.status.last_foreign_deletion is None
+
+    def test_another_one_of_that_name_is_reported_and_nobody_deletes_it(self) -> None:
+        known, other = topic(topic_id=None, czxid=0x2A), topic(topic_id=None, czxid=0x2B)
+        subject, plan = self._look(view(other), made=self.WITHOUT_ID, known=known)
+        assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
+        assert plan.status is not None
+        assert plan.status.ownership is Ownership.ADOPTED
+        _, end = self._look(view(other), made=self.WITHOUT_ID, known=known, deleted=True)
+        assert end.commands == ()
+        assert end.finalizer is FinalizerAction.REMOVE
+        assert [event.reason for event in end.events] == ["TopicRetained"]

@@ -24,7 +24,7 @@ def with_foreign_deletion(request: TopicRequest) -> TopicRequest:
     if not _is_lost(request):
         return request
     found = ForeignDeletion(
-        topic_id=request.record.topic_id,
+        topic_id=request.known_as.topic_id,
         detected_at=rfc3339(request.now),
         recreated_as=_identity(request) if request.is_recreated else None,
     )
@@ -32,7 +32,7 @@ def with_foreign_deletion(request: TopicRequest) -> TopicRequest:
         update={"ownership": Ownership.LOST, "managed_config": (), "last_foreign_deletion": found}
     )
     resource = request.resource.model_copy(update={"status": status})
-    return dataclasses.replace(request, resource=resource)
+    return dataclasses.replace(request, resource=resource, created=None, created_as=None)
 
 
 def _identity(request: TopicRequest) -> str | None:
@@ -42,7 +42,10 @@ def _identity(request: TopicRequest) -> str | None:
 
 
 def _is_lost(request: TopicRequest) -> bool:
-    is_owner = request.record.ownership in (Ownership.CREATED, Ownership.ADOPTED)
+    is_owner = (
+        request.record.ownership in (Ownership.CREATED, Ownership.ADOPTED)
+        or request.created_as is not None
+    )
     if not is_owner or request.resource.metadata.is_being_deleted:
         return False
     if not request.may_declare:

@@ -18,7 +18,7 @@ import enum
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import TopicView
@@ -41,6 +41,18 @@ def first_topic_id(uid: str, *, cluster_id: str) -> uuid.UUID:
     return uuid.uuid5(_FIRST_TOPIC_IDS, f"{cluster_id}/{uid}")
 
 
+class TopicIdentity(NamedTuple):
+    """What a topic is known by, as texts; None: it has none, or that is not known."""
+
+    topic_id: str | None
+    czxid: str | None
+
+    @classmethod
+    def of(cls, topic: TopicView) -> TopicIdentity:
+        topic_id = None if topic.topic_id is None else topic_id_to_text(topic.topic_id)
+        return cls(topic_id, hex(topic.czxid) if topic.czxid else None)
+
+
 class ClusterMatch(enum.Enum):
     """Whether the resource belongs to the cluster that the view shows."""
 
@@ -58,6 +70,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         claims: All resources that claim the topic; this one is among them unless it only observes.
         created: The creation that the controller accepted from this process, as long as the status
             does not record the topic as created.
+        created_as: What the topic of that creation was seen as; None: it has not shown yet.
         name_rules: Which namespaces may declare which topics.
         spare_topic_id: A fresh id for a topic to be created.
         moving_elsewhere: How many partitions of other topics are being reassigned, or about to.
@@ -71,6 +84,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     claims: tuple[Claim, ...]
     spare_topic_id: uuid.UUID
     created: CreateTopic | None = None
+    created_as: TopicIdentity | None = None
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     moving_elsewhere: int = 0
     usage: TopicUsage | None = None
@@ -93,14 +107,13 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     @property
     def topic_id(self) -> str | None:
         """Id of the topic as text, None if there is no topic or it has no id."""
-        topic_id = None if self.topic is None else self.topic.topic_id
-        return None if topic_id is None else topic_id_to_text(topic_id)
+        return None if self.topic is None else TopicIdentity.of(self.topic).topic_id
 
     @property
     def topic_czxid(self) -> str | None:
         """Transaction that created the topic's node, as ZooKeeper's tools print it; None if there
         is no topic."""
-        return None if self.topic is None or not self.topic.czxid else hex(self.topic.czxid)
+        return None if self.topic is None else TopicIdentity.of(self.topic).czxid
 
     @property
     def cluster(self) -> ClusterMatch:
@@ -125,16 +138,22 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         return recorded is None or actual is None or recorded == actual
 
     @property
+    def known_as(self) -> TopicIdentity:
+        """What the resource's topic is known by: as the status records it, or, if that could not be
+        stored since, as this process has created it."""
+        recorded = TopicIdentity(self.record.topic_id, self.record.topic_czxid)
+        return self.created_as or recorded
+
+    @property
     def is_recreated(self) -> bool:
-        """Whether the topic is another one than the one recorded.
+        """Whether the topic is another one than the one that is known.
 
         Its id says so. Where the topic has none, or had none, the transaction that created its node
         does: a node that is only changed keeps it.
         """
-        for before, now in (
-            (self.record.topic_id, self.topic_id),
-            (self.record.topic_czxid, self.topic_czxid),
-        ):
+        if self.topic is None:
+            return False
+        for before, now in zip(self.known_as, TopicIdentity.of(self.topic), strict=True):
             if before is not None and now is not None:
                 return before != now
         return False
@@ -146,6 +165,8 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
         only where a foreign topic would be adopted anyway, and not for another cluster.
         """
+        if self.created_as is not None and self.is_recreated:
+            return False
         if self.created is not None and self._may_be(self.created.topic_id):
             return True
         record = self.record
