@@ -53,6 +53,19 @@ def test_there_is_none_unless_asked_for(render: Render) -> None:
     assert not [name for name in settings if name.startswith("eviction")]
 
 
+def test_a_pod_that_ends_answers_until_nobody_asks_it_any_more(render: Render) -> None:
+    """Evictions of a node's pods come side by side, that of a Regent among them."""
+
+    def container(rendered: Rendered) -> dict[str, Any]:
+        (found,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+        return dict(found)
+
+    assert "lifecycle" not in container(render())
+    assert container(render(**HOOK))["lifecycle"] == {
+        "preStop": {"exec": {"command": ["sleep", "5"]}}
+    }
+
+
 def test_the_settings_are_those_of_the_program(render: Render) -> None:
     rendered = render(**HOOK, evictionHook__brokerIdLabel="id", evictionHook__mode="Replicas")
     text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
