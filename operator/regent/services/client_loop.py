@@ -273,12 +273,14 @@ class ClientLoop:
                     await self._connected.wait()
 
     async def _turn(self) -> None:
-        """Read what was reported, then do what was asked for. A server that lags behind reports
-        nothing of what it has missed: it catches up before anything is done."""
+        """Read what was reported, then do what was asked for, or go on with it. A server that lags
+        behind reports nothing of what it has missed: it catches up before anything is done. What
+        there is to do since then is for the next turn."""
         self._wake.clear()
         submissions, self._submissions = self._submissions, deque()
+        is_to_act = bool(submissions) or self._serving_changed or self._questions.has_answers
         try:
-            if submissions or self._serving_changed:
+            if is_to_act:
                 await self._interpreter.drive(self.steering.catch_up())
             must_look, self._must_look = self._must_look, False
             await self._read()
@@ -288,6 +290,8 @@ class ClientLoop:
                 await self._interpreter.drive(steering.look(cluster))
             else:
                 await self._interpreter.drive(steering.follow())
+            if not is_to_act:
+                return
             if self._serving_changed:
                 self._serving_changed = False
                 await self._interpreter.drive(steering.serve(is_serving=self._is_serving))
