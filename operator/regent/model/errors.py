@@ -19,6 +19,7 @@
     ├─ MalformedZNodeError               a znode that does not decode: skip that entry
     ├─ BrokerQuestionError               a broker does not answer a question: do without
     │   ├─ BrokerSilentError             no connection, or no answer in time: ask it nothing else
+    │   │   └─ BrokerUnreachedError      no connection: it was asked nothing
     │   ├─ BrokerTooOldError             it does not know the question
     │   └─ BrokerNotControllerError      it is not the controller: look who is
     └─ ConfigurationError                invalid settings; the message says how to correct them
@@ -133,6 +134,10 @@ class BrokerQuestionError(RegentError):
 class BrokerSilentError(BrokerQuestionError):
     """No connection to the broker could be set up, or no answer has come in time. What it is asked
     next would wait as long: a controller does one thing after the other."""
+
+
+class BrokerUnreachedError(BrokerSilentError):
+    """No connection to the broker could be set up: it was asked nothing."""
 
 
 class BrokerTooOldError(BrokerQuestionError):

@@ -11,7 +11,12 @@ from typing import Final, TypeVar
 import msgspec
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.errors import BrokerQuestionError, BrokerSilentError, BrokerTooOldError
+from regent.model.errors import (
+    BrokerQuestionError,
+    BrokerSilentError,
+    BrokerTooOldError,
+    BrokerUnreachedError,
+)
 from regent.network.broker_identity import require_identity
 from regent.network.connection import BrokerConnection
 from regent.network.connection_problem import connection_problem
@@ -75,7 +80,8 @@ class BrokerLine:
 
         Raises:
             BrokerTooOldError: If the broker understands none of the versions.
-            BrokerSilentError: If there is no connection, or no answer in time.
+            BrokerUnreachedError: If there is no connection.
+            BrokerSilentError: If there is no answer in time.
             BrokerQuestionError: If there is no answer.
         """
 
@@ -120,9 +126,11 @@ class BrokerLine:
                 self._failures += 1
                 self.close()
                 problem = connection_problem(error, endpoint=endpoint, settings=self._settings)
-                if is_connected and not isinstance(error, TimeoutError):
-                    raise BrokerQuestionError(str(problem)) from error
-                raise BrokerSilentError(str(problem)) from error
+                if not is_connected:
+                    raise BrokerUnreachedError(str(problem)) from error
+                if isinstance(error, TimeoutError):
+                    raise BrokerSilentError(str(problem)) from error
+                raise BrokerQuestionError(str(problem)) from error
             except BaseException:
                 self.close()  # an answer may still come
                 raise
@@ -136,7 +144,7 @@ class BrokerLine:
         """Where to ask: another listener after each failure, if there are several."""
         candidates = self._settings.candidates(self.broker)
         if not candidates:
-            raise BrokerQuestionError("it has no listener that Regent's settings can use")
+            raise BrokerUnreachedError("it has no listener that Regent's settings can use")
         return candidates[self._failures % len(candidates)]
 
     async def _connect(self, endpoint: EndPoint) -> BrokerConnection:

@@ -43,6 +43,7 @@ from regent.model.errors import (
     BrokerRefusedError,
     BrokerSilentError,
     BrokerTooOldError,
+    BrokerUnreachedError,
     MalformedZNodeError,
     UnexpectedZooKeeperError,
 )
@@ -215,8 +216,9 @@ async def _alter_reassignments(
     """Start, replace or cancel reassignments, each for itself.
 
     Without an answer the throttles stay, since partitions may be on their way: those that are not
-    lose them with the next look at all of them. A controller that refuses to be asked has begun
-    nothing: a throttle would hold back replicas that catch up, for as long as it is asked again.
+    lose them with the next look at all of them. A controller that refuses to be asked, or is not
+    reached, has begun nothing: a throttle would hold back replicas that catch up, for as long as it
+    is asked again.
     """
     results, wanted = decide_moves(active, command)
     if not wanted:
@@ -231,7 +233,7 @@ async def _alter_reassignments(
     if to_begin:
         try:
             results |= await _move(broker, to_begin, expected)
-        except (BrokerRefusedError, BrokerTooOldError):
+        except (BrokerRefusedError, BrokerTooOldError, BrokerUnreachedError):
             await _release(active, to_begin, expected)
             raise
     await _release(active, [tp for tp in wanted if results[tp].error_code], expected)

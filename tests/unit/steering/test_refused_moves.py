@@ -1,11 +1,17 @@
-"""A controller that refuses to be asked has begun nothing."""
+"""A controller that refuses to be asked, or is not reached, has begun nothing."""
 
 from __future__ import annotations
 
 import pytest
 
 from regent.controller.commands import AlterPartitionReassignments, Rejected
-from regent.model.errors import BrokerQuestionError, BrokerRefusedError, BrokerTooOldError
+from regent.model.errors import (
+    BrokerQuestionError,
+    BrokerRefusedError,
+    BrokerSilentError,
+    BrokerTooOldError,
+    BrokerUnreachedError,
+)
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.throttles import THROTTLED_TOPICS
@@ -20,7 +26,9 @@ THROTTLED = "leader.replication.throttled.replicas"
     [
         (BrokerRefusedError("no right"), False),
         (BrokerTooOldError("no API 45"), False),
-        (BrokerQuestionError("no answer"), True),
+        (BrokerUnreachedError("no route"), False),
+        (BrokerSilentError("no answer in time"), True),
+        (BrokerQuestionError("it closed the connection"), True),
     ],
 )
 async def test_replicas_are_throttled_only_if_they_may_be_on_their_way(
