@@ -37,6 +37,7 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
+from regent.controller.brokers.announcement import REGISTRATION_SINCE_2_7
 from regent.controller.effects import ArmTimer, ReportedFacts
 from regent.controller.events import AnswersOvertaken
 from regent.controller.partitions.waiting_leaders import raise_leader_epochs
@@ -48,6 +49,7 @@ from regent.controller.state.answered_leaders import (
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes import overtaken_answer_notes
+from regent.model.cluster import Broker
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.model.topic_config import BrokerFacts
 
@@ -182,10 +184,18 @@ async def _some_leaders_may_lose_changes(context: ControllerContext) -> bool:
         return False
     facts = {each.broker_id: each for each in await ReportedFacts(tuple(brokers.values()))}
     return any(
-        reported.versions[0] < KEEP_CHANGES_SINCE
-        and (reported.protocol_version or protocol) >= ASK_SINCE
-        for reported in (facts.get(each) or BrokerFacts(broker_id=each) for each in brokers)
+        reported.versions[0] < KEEP_CHANGES_SINCE and _may_ask(broker, reported, protocol)
+        for broker_id, broker in brokers.items()
+        for reported in (facts.get(broker_id) or BrokerFacts(broker_id=broker_id),)
     )
+
+
+def _may_ask(broker: Broker, reported: BrokerFacts, lowest: tuple[int, int]) -> bool:
+    """Whether a broker may ask the controller for ISR changes: by the protocol version that it has
+    said; if it has not, by its registration, or by the lowest one of the cluster."""
+    if reported.protocol_version is not None:
+        return reported.protocol_version >= ASK_SINCE
+    return lowest >= ASK_SINCE or broker.registration_version >= REGISTRATION_SINCE_2_7
 
 
 def _may_lose_changes(context: ControllerContext, leader: int) -> bool:

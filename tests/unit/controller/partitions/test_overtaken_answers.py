@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 import pytest
 
@@ -17,6 +18,7 @@ from regent.controller.partitions.overtaken_answers import (
     process_answers_overtaken,
 )
 from regent.controller.reassignment.new_epochs import announce
+from regent.model.cluster import Address
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION
@@ -267,8 +269,8 @@ class TestAfterAFailover:
     """Nobody knows what the predecessor has answered. Replica 3 of T0 and T1 is not in sync."""
 
     @staticmethod
-    def cluster(protocol: tuple[int, int] = (2, 8)) -> World:
-        world = World()
+    def cluster(protocol: tuple[int, int] = (2, 8), **settings: Any) -> World:
+        world = World(**settings)
         world.driver.inter_broker_protocol = protocol
         world.start_broker(1, 2, 3)
         world.create_topic("t", {0: (1, 2, 3), 1: (2, 1, 3), 2: (1, 2)})
@@ -388,6 +390,15 @@ class TestAfterAFailover:
     def test_while_brokers_are_upgraded_those_are_looked_after_that_ask_already(self) -> None:
         world = self.cluster((2, 6))
         world.driver.broker_protocols = {1: (2, 6), 2: (2, 8), 3: (2, 6)}
+        active = world.fail_over()
+        let_time_pass(world, active, intervals=1)
+        assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
+
+    def test_one_that_does_not_say_its_protocol_is_known_by_its_registration(self) -> None:
+        """Its settings may not be read, or it has not answered yet."""
+        world = self.cluster((2, 6), served={"PLAINTEXT": Address("regent", 9095)})
+        world.stop_broker(2)
+        world.start_broker(2, registration_version=5)
         active = world.fail_over()
         let_time_pass(world, active, intervals=1)
         assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
