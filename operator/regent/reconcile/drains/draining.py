@@ -6,7 +6,7 @@ creates topics itself, is added to it. What has been moved stays in it, so that 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
@@ -424,15 +424,15 @@ def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] |
 def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]) -> DrainPlan:
     text, reason = _DRAINED_TEXT[request.resource.spec.mode], ConditionReason.BROKERS_DRAINED
     absent = sorted(request.brokers - request.view.brokers.keys())
-    unknown = [] if plan.moves or _was_drained(request) else _without_replicas(request, absent)
+    if absent:
+        text += f"; brokers {absent} are not alive"
+    unknown = [] if _was_drained(request) else _never_seen(request, plan, absent)
     if unknown:
         reason = ConditionReason.BROKERS_UNKNOWN
-        text = (
-            f"brokers {unknown} are not alive and have no replicas, so there was nothing to move; "
-            "if the cluster should have them, look at the ids"
+        text += (
+            f"; brokers {unknown} have no replicas, and nothing was moved off them: if the cluster "
+            "should have them, look at the ids"
         )
-    elif absent:
-        text += f"; brokers {absent} are not alive"
     assessment = Assessment(Progress.READY, reason, text)
     fields = {}
     if plan.moves:
@@ -453,6 +453,10 @@ def _was_drained(request: DrainRequest) -> bool:
     return known is not None and known.reason == ConditionReason.BROKERS_DRAINED
 
 
-def _without_replicas(request: DrainRequest, brokers: Iterable[int]) -> list[int]:
+def _never_seen(request: DrainRequest, plan: MovePlan, absent: Sequence[int]) -> list[int]:
+    """Those of which nothing says that the cluster has, or had, them."""
+    if not absent:
+        return []
     hosting = {broker for each in request.hosted() for broker in each.partition.replicas}
-    return [broker for broker in brokers if broker not in hosting]
+    hosting.update(broker for move in plan.moves for broker in move.replicas)
+    return [broker for broker in absent if broker not in hosting]

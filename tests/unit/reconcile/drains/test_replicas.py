@@ -271,6 +271,18 @@ def test_brokers_that_are_not_alive_are_named_since_their_ids_may_be_mistyped() 
     assert drain.truth()["Drained"] == "True/BrokersUnknown"
 
 
+def test_what_was_moved_off_one_broker_says_nothing_of_another_one() -> None:
+    cluster = Cluster({"t": [(1,), (2, 1)]})
+    drain = Drain(cluster, 1, 14)
+    drain.finish()
+    assert drain.is_in(DrainPhase.DRAINED)
+    assert drain.truth()["Drained"] == "True/BrokersUnknown"
+    cluster.stop(1)
+    drain.settle()
+    assert "brokers [1, 14] are not alive" in drain.message
+    assert "brokers [14] have no replicas" in drain.message
+
+
 @pytest.mark.parametrize("broker_id", [1, 2])
 def test_a_broker_that_was_there_is_known_after_it_has_stopped(broker_id: int) -> None:
     """Whether it had replicas or not."""
