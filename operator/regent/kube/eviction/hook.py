@@ -74,7 +74,12 @@ class EvictionHook:
         uid = body["metadata"]["uid"]
         pod = BrokerPod(review.namespace, review.pod, uid, broker, is_ready(body))
         for _ in range(_ATTEMPTS):
-            decision = decide(pod, await self._drains(), self._evictions, now=self._now())
+            try:
+                drains = await self._drains()
+            except KubeApiError as error:
+                why = "is drained is not known: the API server refuses to list BrokerDrains"
+                return self._stays(pod, f"whether broker {broker} {why}", error)
+            decision = decide(pod, drains, self._evictions, now=self._now())
             if review.is_dry_run:
                 return decision.verdict
             try:
@@ -86,14 +91,7 @@ class EvictionHook:
                 )
                 continue
             except KubeApiError as error:
-                if not error.is_refusal:
-                    raise
-                # Who asks has to know: a failed webhook lets the pod go, or says nothing.
-                logger.warning(
-                    "A BrokerDrain for an eviction cannot be written",
-                    extra={"pod": str(pod), "broker": broker, "problem": str(error)},
-                )
-                return Verdict(HTTPStatus.TOO_MANY_REQUESTS, self._refused(pod, decision, error))
+                return self._stays(pod, self._not_written(pod, decision), error)
             self._report(pod, decision)
             return decision.verdict
         return Verdict(
@@ -113,9 +111,15 @@ class EvictionHook:
     async def _drains(self) -> list[KnownDrain]:
         bodies: list[dict[str, Any]] = []
         for namespace in self._settings.namespaces or (ALL_NAMESPACES,):
-            listed, _ = await list_namespace(
-                self._client, _KIND, namespace, page_size=self._settings.page_size
-            )
+            try:
+                listed, _ = await list_namespace(
+                    self._client, _KIND, namespace, page_size=self._settings.page_size
+                )
+            except KubeApiError as error:
+                is_needed = namespace in (ALL_NAMESPACES, self._evictions.namespace)
+                if is_needed or error.status != HTTPStatus.FORBIDDEN:
+                    raise
+                continue  # no resource in it is served while it may not be read; /readyz says so
             bodies.extend(filter(self._settings.selection.serves, listed))
         return [drain for drain in map(_known, bodies) if drain is not None]
 
@@ -137,17 +141,30 @@ class EvictionHook:
                 _KIND.object_path(metadata.namespace, metadata.name), patch
             )
 
-    def _refused(self, pod: BrokerPod, decision: Decision, error: KubeApiError) -> str:
-        notes = decision.notes
-        drain = f"{self._evictions.namespace}/{self._evictions.drain_name(pod.broker)}"
-        if notes is not None:
+    def _stays(self, pod: BrokerPod, why: str, error: KubeApiError) -> Verdict:
+        """Say why, if it is a refusal: a failed webhook lets the pod go, or says nothing.
+
+        Raises:
+            KubeApiError: The error, if it is none.
+        """
+        if not error.is_refusal:
+            raise error
+        logger.warning(
+            "The API server refuses what an eviction needs",
+            extra={"pod": str(pod), "broker": pod.broker, "problem": str(error)},
+        )
+        return Verdict(HTTPStatus.TOO_MANY_REQUESTS, f"{why}: {error}")
+
+    def _not_written(self, pod: BrokerPod, decision: Decision) -> str:
+        if decision.notes is not None:
             return (
-                f"the API server refuses what is to be noted in BrokerDrain {notes}, so broker "
-                f"{pod.broker} would not be looked after: {error}"
+                "the API server refuses what is to be noted in BrokerDrain "
+                f"{decision.notes}, so broker {pod.broker} would not be looked after"
             )
+        drain = f"{self._evictions.namespace}/{self._evictions.drain_name(pod.broker)}"
         return (
             f"broker {pod.broker} is not drained yet: the API server refuses BrokerDrain {drain} "
-            f"for this eviction: {error}"
+            "for this eviction"
         )
 
     def _report(self, pod: BrokerPod, decision: Decision) -> None:
