@@ -158,12 +158,16 @@ class SparkRunner:
 
     async def _has_secret(self, spark: SparkTask, job: SparkJob) -> bool:
         """Whether the one who has created a job got as far as its Secret: its name is taken.
-        Regent may create Secrets and not read them, so it is asked for by what would create it."""
+        Regent may create Secrets and not read them, so it is asked for by what would create it.
+        Where that is refused nobody knows, and a job without it would wait for ever."""
         probe = job_secret(spark, job, token="", authorities=None)
         try:
             await self.client.create(_secrets(spark.owner.namespace), probe, dry_run=True)
         except KubeConflictError:
             return True
+        except KubeApiError as error:
+            if not error.is_refusal:
+                raise
         return False
 
     async def _result(self, spark: SparkTask, outcome: PlanResult | SparkJob) -> PlanResult:

@@ -73,7 +73,7 @@ class ApiServer:
             Regent's.
         refusal: The Status (403) by which no job is created; None: there is one already.
         secret_refusal: The Status (403) by which no Secret is created; None: there is one already.
-        created: The job that is created; None: there is one already.
+        created: The job that is created, and goes if it is deleted; None: there is one already.
         queries: Of the questions for the log.
         others: What else there is.
         deletions: How often the job was deleted.
@@ -125,9 +125,7 @@ class ApiServer:
                 {"kind": "SparkApplicationList", "metadata": {}, "items": self._labelled(request)}
             )
         if request.method == "DELETE":
-            self.deletions += 1
-            self.deleted.append(request.path.rpartition("/")[2])
-            return web.json_response({"kind": "Status", "metadata": {}})
+            return self._delete(request)
         assert request.path == f"{JOBS}/{TASK.name}"
         self.looks += 1
         if self.is_failing:
@@ -146,6 +144,13 @@ class ApiServer:
             return web.json_response({"message": "it exists already"}, status=409)
         self.job = self.created
         return web.json_response(self.job, status=201)
+
+    def _delete(self, request: web.Request) -> web.Response:
+        self.deletions += 1
+        self.deleted.append(request.path.rpartition("/")[2])
+        if self.created is not None:
+            self.job = None
+        return web.json_response({"kind": "Status", "metadata": {}})
 
     def _labelled(self, request: web.Request) -> list[dict[str, Any]]:
         label, _, value = request.query["labelSelector"].partition("=")
@@ -251,6 +256,18 @@ async def test_a_job_whose_secret_is_refused_does_not_stay(
     assert isinstance(result, PlannerFailed)
     assert "exceeded quota" in result.problem
     assert server.deleted == [TASK.name]
+
+
+async def test_a_job_that_stayed_without_its_secret_is_deleted_by_the_next_attempt(
+    spark: SparkRunner, server: ApiServer
+) -> None:
+    """Also if Secrets are still refused, so that nobody says whether it has one."""
+    server.created = job_body()
+    server.secret_refusal = {"message": "secrets is forbidden: exceeded quota: small"}
+    result = await run(spark)
+    assert isinstance(result, PlannerFailed)
+    assert "exceeded quota" in result.problem
+    assert server.deleted == [TASK.name, TASK.name], "and the one that was made in its place"
 
 
 async def test_a_job_that_is_given_up_is_deleted_unless_it_has_ended(
