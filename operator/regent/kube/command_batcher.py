@@ -11,8 +11,8 @@ Moves of replicas and elections are collected by themselves. In client mode anot
 for them, and may take long; whatever does not depend on that goes on.
 
 Commands may wait as long as a submission does, half a minute with a slow ZooKeeper. Somebody may
-have changed the resource by then: a topic that was to be deleted is to stay. So it is asked whether
-commands are still wanted when their batch leaves.
+have changed the resource by then, or another one: a topic that was to be deleted is to stay. So it
+is asked whether commands are still wanted when their batch leaves.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ BATCH_SIZE_MAX: Final = 2000
 
 
 class CommandsOutdatedError(RegentError):
-    """The resource that asked for commands has changed while they waited. Nothing was sent."""
+    """Commands are not wanted any more by whoever asked for them. Nothing was sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,13 +180,19 @@ def _wanted(batch: list[_Pending]) -> list[_Pending]:
     for pending in batch:
         if pending.outcomes.done():
             continue
-        if pending.is_wanted():
+        if _is_wanted(pending):
             wanted.append(pending)
         else:
-            pending.outcomes.set_exception(
-                CommandsOutdatedError("the resource has changed meanwhile")
-            )
+            pending.outcomes.set_exception(CommandsOutdatedError("they are not wanted any more"))
     return wanted
+
+
+def _is_wanted(pending: _Pending) -> bool:
+    try:
+        return pending.is_wanted()
+    except Exception:  # a defect of one resource, which stops no other
+        logger.exception("Whether commands are still wanted cannot be found out")
+        return False
 
 
 def _merged(commands: list[ResourceCommand]) -> list[ResourceCommand]:

@@ -237,24 +237,30 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
                 continue
             if not plan.commands:
                 return await self._finish(known, plan, memory)
-            await self._send(known, request, plan.commands, memory)
+            await self._send(known, request, plan, memory)
         return 0.0
 
     async def _send(
         self,
         known: CachedObject,
         request: RequestT,
-        commands: Sequence[ResourceCommand],
+        plan: Plan[StatusT],
         memory: MemoryT,
     ) -> None:
-        """Have commands carried out, unless what they were planned for changes while they wait."""
+        """Have commands carried out, unless what they were planned for changes while they wait.
+        What cannot be taken back is planned once more: it may depend on others, who declare the
+        topic by now."""
 
         def is_wanted() -> bool:
             newest = self._parts.cache.get(known.key)
-            return newest is not None and newest.is_same_generation(known)
+            if newest is None or not newest.is_same_generation(known):
+                return False
+            if not plan.asks_about_definition:
+                return True
+            return self._kind.plan(self._kind.request(newest, memory)).commands == plan.commands
 
         try:
-            events = await self._kind.send(request, commands, memory, is_wanted)
+            events = await self._kind.send(request, plan.commands, memory, is_wanted)
         except CommandsOutdatedError:
             return  # the next round plans for what is wanted now
         self._record(known, events)

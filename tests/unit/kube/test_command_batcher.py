@@ -99,6 +99,26 @@ def test_what_is_not_wanted_any_more_is_not_sent() -> None:
     assert port.batches == [(DeleteTopic("first"),), (DeleteTopic("other"),)]
 
 
+def test_who_cannot_say_what_is_wanted_keeps_nobody_else_waiting() -> None:
+    port = Port()
+
+    def is_wanted() -> bool:
+        raise ZeroDivisionError
+
+    async def scenario() -> None:
+        batcher = await _batcher(port)
+        defective = asyncio.create_task(
+            batcher.submit([DeleteTopic("defective")], is_wanted=is_wanted)
+        )
+        other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
+        with pytest.raises(CommandsOutdatedError):
+            await defective
+        await other
+
+    run(scenario())
+    assert port.batches == [(DeleteTopic("other"),)]
+
+
 def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> None:
     """In client mode a controller may hang. What a resource asks for together stays together."""
     port, tp = Port(), TopicPartition("t", 0)

@@ -61,6 +61,22 @@ def test_a_topic_is_kept_that_somebody_retains_while_its_deletion_waits_to_be_se
     assert bench.events == [("Normal", "TopicRetained")]
 
 
+def test_a_topic_is_handed_over_that_another_resource_declares_while_its_deletion_waits() -> None:
+    """The resource itself has not changed."""
+    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+
+    def declare_soon() -> None:
+        successor = body("successor", version="6", topicName="orders")
+        asyncio.get_running_loop().call_soon(bench.cache.put, successor)
+
+    bench.on_question = declare_soon
+    bench.reconcile()
+    assert bench.port.commands == []
+    assert bench.stored["metadata"]["finalizers"] == []
+    assert bench.events == [("Normal", "TopicHandedOver")]
+
+
 def test_an_event_says_that_a_right_is_lost_without_which_no_topic_is_deleted() -> None:
     """It is no word about what Regent writes, which nobody refuses."""
     metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
