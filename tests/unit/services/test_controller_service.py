@@ -181,6 +181,28 @@ def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> No
         assert service.why_inactive() == "no ZooKeeper session"
 
 
+def test_one_that_fails_twice_for_a_defect_of_its_own_is_followed_by_another_replica() -> None:
+    with (
+        SimulatedCluster() as cluster,
+        LiveController(cluster) as first,
+        LiveController(cluster, contends=False, controller_id=1_000_000_002) as second,
+    ):
+        wait_until(lambda: second.service.has_session, timeout_s=60, describe="a session")
+        cluster.call(second.connections.set_may_be_elected, True)
+        epoch = first.view.controller_epoch
+        fail(first.service)
+        first.wait_until_active(after_epoch=epoch)
+        fail(first.service)
+        second.wait_until_active()
+
+
+def fail(service: ControllerService) -> None:
+    """An event cannot be processed."""
+    defect = e.LeaderAndIsrResponseReceived(("no answer",))  # type: ignore[arg-type]
+    assert service._loop is not None
+    service._loop.call_soon_threadsafe(service._put, defect)
+
+
 def standby_of(service: ControllerService) -> dict[str, Any]:
     shown: Any = service.status()["warmStandby"]
     return dict(shown)
