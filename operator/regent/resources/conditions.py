@@ -174,7 +174,7 @@ class ConditionReason(enum.StrEnum):
     BROKERS_DRAINED = "BrokersDrained", "The brokers have nothing any more that was to be moved."
     BROKERS_UNKNOWN = (
         "BrokersUnknown",
-        "Brokers are not alive and have no replicas, and nothing was moved off them: they may be "
+        "None of the brokers is alive or has replicas, and nothing was moved off them: they may be "
         "none of this cluster.",
     )
     UNDOING = "Undoing", "What was moved goes back."

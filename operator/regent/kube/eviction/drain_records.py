@@ -133,7 +133,7 @@ class KnownDrain:
 
     @property
     def is_of_unknown_brokers(self) -> bool:
-        """Whether the status says that the cluster may not have one of the brokers."""
+        """Whether the status says that the cluster may have none of the brokers."""
         drained = find_condition(self.parsed.status.conditions, ConditionType.DRAINED)
         return drained is not None and drained.reason == ConditionReason.BROKERS_UNKNOWN
 

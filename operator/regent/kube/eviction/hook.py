@@ -11,7 +11,7 @@ from typing import Any, Final
 from pydantic import ValidationError
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundError
+from regent.kube.errors import KubeApiError, KubeConflictError, KubeError, KubeNotFoundError
 from regent.kube.eviction.broker_pods import (
     UnknownBrokerError,
     broker_of,
@@ -73,6 +73,7 @@ class EvictionHook:
             return Verdict(HTTPStatus.FORBIDDEN, str(error))
         uid = body["metadata"]["uid"]
         pod = BrokerPod(review.namespace, review.pod, uid, broker, is_ready(body))
+        problem: KubeError | None = None
         for _ in range(_ATTEMPTS):
             try:
                 drains = await self._drains()
@@ -89,6 +90,7 @@ class EvictionHook:
                     "A BrokerDrain was changed while its eviction was decided",
                     extra={"pod": str(pod), "broker": broker, "problem": str(error)},
                 )
+                problem = error
                 continue
             except KubeApiError as error:
                 return self._stays(pod, self._not_written(pod, decision), error)
@@ -96,7 +98,8 @@ class EvictionHook:
             return decision.verdict
         return Verdict(
             HTTPStatus.TOO_MANY_REQUESTS,
-            f"the BrokerDrain of broker {broker} is being changed by somebody else: try again",
+            f"the BrokerDrain of broker {broker} is being changed by somebody else, or cannot be "
+            f"written; try again: {problem}",
         )
 
     async def _pod(self, review: EvictionReview) -> Mapping[str, Any] | None:

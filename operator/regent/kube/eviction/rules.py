@@ -44,11 +44,7 @@ def decide(
     own = next((drain for drain in drains if _is_own(drain, pod, settings)), None)
     if own is not None and not _is_usable(own, pod):
         return Decision(_wait(pod, _is_no_use(own)))
-    others = [
-        drain
-        for drain in drains
-        if drain is not own and _concerns(drain, pod.broker) and not _leaves_open(drain, pod)
-    ]
+    others = [drain for drain in drains if drain is not own and _concerns(drain, pod.broker)]
     candidates = others if own is None else [own, *others]
     if not candidates:
         drain = f"{settings.namespace}/{settings.drain_name(pod.broker)}"
@@ -93,18 +89,6 @@ def _concerns(drain: KnownDrain, broker: int) -> bool:
     if not isinstance(parsed, BrokerDrain) or parsed.metadata.is_being_deleted:
         return False
     return broker in parsed.spec.brokers and not drain.is_undone
-
-
-def _leaves_open(drain: KnownDrain, pod: BrokerPod) -> bool:
-    """Whether a drain says of one of several brokers only that the cluster may not have it. Of
-    which one, a drain of the pod's broker alone says."""
-    parsed = drain.parsed
-    return (
-        isinstance(parsed, BrokerDrain)
-        and len(parsed.spec.brokers) > 1
-        and pod.is_ready
-        and drain.is_of_unknown_brokers
-    )
 
 
 def _lets_go(drain: KnownDrain, mode: DrainMode) -> bool:

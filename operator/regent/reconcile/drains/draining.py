@@ -424,15 +424,14 @@ def _time_limit(request: DrainRequest, phase: DrainPhase) -> tuple[float, str] |
 def _drained(request: DrainRequest, plan: MovePlan, moves: Sequence[MoveStatus]) -> DrainPlan:
     text, reason = _DRAINED_TEXT[request.resource.spec.mode], ConditionReason.BROKERS_DRAINED
     absent = sorted(request.brokers - request.view.brokers.keys())
-    if absent:
-        text += f"; brokers {absent} are not alive"
-    unknown = [] if _was_drained(request) else _never_seen(request, plan, absent)
-    if unknown:
+    if not plan.moves and not _was_drained(request) and _is_nothing_known(request):
         reason = ConditionReason.BROKERS_UNKNOWN
-        text += (
-            f"; brokers {unknown} have no replicas, and nothing was moved off them: if the cluster "
-            "should have them, look at the ids"
+        text = (
+            f"brokers {absent} are not alive and have no replicas, so there was nothing to move; "
+            "if the cluster should have them, look at the ids"
         )
+    elif absent:
+        text += f"; brokers {absent} are not alive"
     assessment = Assessment(Progress.READY, reason, text)
     fields = {}
     if plan.moves:
@@ -453,10 +452,8 @@ def _was_drained(request: DrainRequest) -> bool:
     return known is not None and known.reason == ConditionReason.BROKERS_DRAINED
 
 
-def _never_seen(request: DrainRequest, plan: MovePlan, absent: Sequence[int]) -> list[int]:
-    """Those of which nothing says that the cluster has, or had, them."""
-    if not absent:
-        return []
-    hosting = {broker for each in request.hosted() for broker in each.partition.replicas}
-    hosting.update(broker for move in plan.moves for broker in move.replicas)
-    return [broker for broker in absent if broker not in hosting]
+def _is_nothing_known(request: DrainRequest) -> bool:
+    """Whether none of the brokers is alive or has a replica. One that does is drained as it should
+    be, whatever the ids of the others are."""
+    is_one_alive = not request.brokers.isdisjoint(request.view.brokers)
+    return not is_one_alive and next(request.hosted(), None) is None

@@ -99,6 +99,14 @@ async def test_a_pod_stays_whose_drain_may_not_be_made(cluster: Cluster) -> None
     assert "refuses BrokerDrain kafka/eviction-broker-4" in verdict.message
 
 
+async def test_who_evicts_learns_that_the_namespace_of_drains_is_missing(cluster: Cluster) -> None:
+    """That is no change by somebody else."""
+    cluster.statuses["POST", DRAINS.format("kafka")] = 404
+    verdict = await asked(cluster, "kafka")
+    assert verdict.refused_with == 429
+    assert verdict.message.endswith("not granted")
+
+
 async def test_without_an_answer_the_failure_policy_decides(cluster: Cluster) -> None:
     cluster.statuses["GET", DRAINS.format("kafka")] = 500
     with pytest.raises(KubeApiError):

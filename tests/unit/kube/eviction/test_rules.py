@@ -87,20 +87,6 @@ def test_a_pod_that_is_ready_is_none_of_a_broker_that_the_cluster_does_not_have(
     assert is_allowed(decided(unknown, drain("maintenance", 4, drained=True)))
 
 
-def test_of_which_of_several_brokers_the_cluster_knows_nothing_a_drain_of_its_own_says() -> None:
-    """One mistyped id beside it, and a broker that is drained could never be evicted."""
-    mistyped = drain("maintenance", 4, 14, drained=True, reason="BrokersUnknown")
-    decision = decided(mistyped)
-    assert decision.creates
-    assert not is_allowed(decision)
-    assert is_allowed(decided(drain(made_for=POD, drained=True), mistyped))
-    unknown = drain(made_for=POD, drained=True, reason="BrokersUnknown")
-    assert "has no broker 4, as BrokerDrain kafka/eviction-broker-4" in (
-        decided(unknown, mistyped).verdict.message
-    )
-    assert is_allowed(decide(POD._replace(is_ready=False), [mistyped], SETTINGS, now=NOW))
-
-
 def test_a_status_of_before_a_change_says_nothing() -> None:
     decision = decided(drain(made_for=POD, drained=True, generation=2))
     assert not is_allowed(decision)
