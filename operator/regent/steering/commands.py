@@ -215,15 +215,17 @@ async def _alter_reassignments(
 ) -> Outcome:
     """Start, replace or cancel reassignments, each for itself.
 
-    Without an answer the throttles stay, since partitions may be on their way: those that are not
-    lose them with the next look at all of them. A controller that refuses to be asked, or is not
-    reached, has begun nothing: a throttle would hold back replicas that catch up, for as long as it
-    is asked again.
+    What is cancelled stays throttled until it has come to its end: it goes on if the controller
+    does not answer. Without an answer all throttles stay, since partitions may be on their way:
+    those that are not lose them with the next look at all of them. A controller that refuses to be
+    asked, or is not reached, has begun nothing: a throttle would hold back replicas that catch up,
+    for as long as it is asked again.
     """
     results, wanted = decide_moves(active, command)
     if not wanted:
         return Accepted(results)
-    unthrottled = await throttle_moves(active, command, wanted)
+    moves = {tp: new for tp, new in wanted.items() if command.targets[tp] is not None}
+    unthrottled = await throttle_moves(active, command, moves)
     results |= {tp: _invalid(reason) for tp, reason in unthrottled.items()}
     to_begin = {
         tp: command.targets[tp]
