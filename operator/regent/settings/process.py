@@ -10,9 +10,9 @@ from __future__ import annotations
 import random
 import re
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args
 
-from pydantic import Field, field_validator
+from pydantic import Field, ValidationInfo, field_validator
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -360,6 +360,15 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         if path == "/regent" or path.split("/")[1:3] in [["regent", n] for n in _NOTES_OF_REGENT]:
             raise ValueError("Regent keeps notes there; choose another one below /regent")
         return path
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _refuse_truth_as_a_number(cls, value: Any, info: ValidationInfo) -> Any:
+        if isinstance(value, bool) and info.field_name is not None:
+            wanted = cls.model_fields[info.field_name].annotation
+            if bool not in (wanted, *get_args(wanted)):
+                raise ValueError("YAML takes yes, no, on and off for true and false")
+        return value
 
     @field_validator("*", mode="after")
     @classmethod

@@ -155,6 +155,16 @@ def test_a_bad_settings_file_is_named(tmp_path: Path, content: str, part: str) -
         load_settings({"zookeeper": "z:1"}, file=file)
 
 
+@pytest.mark.parametrize(
+    "line", ["http_port: yes", "endpoint_port: on", "planner_timeout_s: no", "log_level: off"]
+)
+def test_a_word_that_yaml_takes_for_true_or_false_is_no_number(tmp_path: Path, line: str) -> None:
+    file = tmp_path / "regent.yaml"
+    file.write_text(f"zookeeper: z:1\n{line}\n")
+    with pytest.raises(ConfigurationError, match=f"{line.partition(':')[0]}: .*YAML takes yes"):
+        load_settings({}, file=file)
+
+
 def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
     file = tmp_path / "regent.jks"
     file.write_bytes(b"\xfe\xed\xfe\xed\x00")
