@@ -271,6 +271,12 @@ class TestWithoutController:
         plan = plan_topic(deleted(view(active=False), waited_s=31, deletionPolicy="Retain"))
         assert _released(plan, "TopicRetained")
 
+    def test_a_topic_that_nobody_has_seen_is_not_said_to_exist(self) -> None:
+        """The resource came and went without a controller."""
+        plan = plan_topic(deleted(view(active=False), status={}, waited_s=31))
+        (event,) = plan.events
+        assert event.message.startswith("topic orders, if any, stays: this resource")
+
 
 @pytest.mark.parametrize("topics", [(), (topic(),)], ids=["wholly", "in part"])
 def test_a_topic_that_cannot_be_read_is_neither_deleted_nor_gone(

@@ -178,7 +178,8 @@ def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
             f"before that is done ({why})",
             is_warning=True,
         )
-    return PlannedEvent(reason, f"topic {name} stays: {why}")
+    was_seen = request.topic is not None or request.record.ownership is not None
+    return PlannedEvent(reason, f"topic {name}{'' if was_seen else ', if any,'} stays: {why}")
 
 
 def _why_released(request: TopicRequest) -> str | None:
