@@ -95,6 +95,7 @@ async def advance(
     if not partitions:
         return
     context = active.context
+    _recognise_in_sync(context, partitions)
     ready = dict.fromkeys(_in_sync(context, partitions))
     waiting = [tp for tp in partitions if tp not in ready]
     await _start(active, waiting, informed=informed)
@@ -262,6 +263,19 @@ async def _start(
         await active.partitions.trigger_online_for(never_led)
     if partitions:
         await PublishView(frozenset(tp.topic for tp in partitions))
+
+
+def _recognise_in_sync(context: ControllerContext, partitions: Iterable[TopicPartition]) -> None:
+    """Replicas that are added and in sync are there already, and lead perhaps: a controller whose
+    state machines were broken, or somebody by hand, had left them out of the assignment."""
+    leadership = context.cluster.leadership
+    for tp in partitions:
+        state, adding = leadership.get(tp), _assignment(context, tp).adding_replicas
+        for broker_id in () if state is None else set(state.isr).intersection(adding):
+            if context.replica_state(broker_id, tp) is ReplicaState.NON_EXISTENT:
+                is_online = context.is_replica_online(broker_id, tp)
+                known = ReplicaState.ONLINE if is_online else ReplicaState.OFFLINE
+                context.set_replica_state(broker_id, tp, known)
 
 
 async def _remove_unneeded(

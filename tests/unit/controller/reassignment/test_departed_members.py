@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.controller.state.states import ReplicaState
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from tests.unit.controller.reassignment.moving import Cluster
 from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
@@ -61,3 +63,17 @@ def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
     world.mark_for_deletion("t")
     world.fail_over()
     assert not world.log.warnings(LEFT)
+
+
+@pytest.mark.parametrize("target", [(1,), (2, 1)])
+def test_a_leader_that_was_not_assigned_can_be_assigned_again(target: tuple[int, ...]) -> None:
+    """So the partition is put right where no replica was in sync."""
+    cluster = Cluster((2,), isr=(1,), leader=1).start()
+    cluster.move(*target)
+    sent = leader_and_isr(cluster.world.driver.sent)
+    assert sent[1] == {T0: False}, "it has the replica"
+    assert cluster.active.context.replica_state(1, T0) is ReplicaState.ONLINE
+    cluster.sync(*sorted(target))
+    assert cluster.stored() == ReplicaAssignment(target)
+    assert cluster.leadership()[:2] == (1, tuple(sorted(target)))
+    assert not cluster.world.log.errors("A new replica cannot be the leader")
