@@ -270,9 +270,11 @@ def _recognise_in_sync(context: ControllerContext, partitions: Iterable[TopicPar
     state machines were broken, or somebody by hand, had left them out of the assignment."""
     leadership = context.cluster.leadership
     for tp in partitions:
-        state, adding = leadership.get(tp), _assignment(context, tp).adding_replicas
-        for broker_id in () if state is None else set(state.isr).intersection(adding):
-            if context.replica_state(broker_id, tp) is ReplicaState.NON_EXISTENT:
+        state = leadership.get(tp)
+        in_sync = () if state is None else state.isr
+        for broker_id in _assignment(context, tp).adding_replicas:
+            is_unknown = context.replica_state(broker_id, tp) is ReplicaState.NON_EXISTENT
+            if is_unknown and broker_id in in_sync:
                 is_online = context.is_replica_online(broker_id, tp)
                 known = ReplicaState.ONLINE if is_online else ReplicaState.OFFLINE
                 context.set_replica_state(broker_id, tp, known)
