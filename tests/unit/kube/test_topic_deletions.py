@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+from typing import Any
 
 import pytest
 
@@ -13,9 +14,21 @@ from tests.unit.kube.test_object_cache import body
 from tests.unit.kube.test_topic_reconciler import OWNED, Bench, a_topic
 
 
-def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> None:
+def deleted() -> dict[str, Any]:
+    """A KafkaTopic that owns its topic and is being deleted."""
     metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+    return body(version="5", metadata=metadata, status=OWNED)
+
+
+def retain(bench: Bench) -> None:
+    """Somebody wants the topic to stay."""
+    bench.stored["spec"]["deletionPolicy"] = "Retain"
+    bench.store.change(generation=2)
+    bench.cache.put(copy.deepcopy(bench.stored))
+
+
+def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> None:
+    bench = Bench(deleted(), a_topic())
     bench.definition_goes = True
     bench.reconcile()
     assert bench.port.commands == []
@@ -26,15 +39,8 @@ def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> N
 
 def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for() -> None:
     """With a slow API server that takes seconds, and what is deleted does not come back."""
-    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
-
-    def retain() -> None:
-        bench.stored["spec"]["deletionPolicy"] = "Retain"
-        bench.store.change(generation=2)
-        bench.cache.put(copy.deepcopy(bench.stored))
-
-    bench.on_question = retain
+    bench = Bench(deleted(), a_topic())
+    bench.on_question = lambda: retain(bench)
     bench.reconcile()
     assert bench.port.commands == []
     assert bench.stored["metadata"]["finalizers"] == []
@@ -43,16 +49,10 @@ def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for
 
 def test_a_topic_is_kept_that_somebody_retains_while_its_deletion_waits_to_be_sent() -> None:
     """Behind another submission, as long as a slow ZooKeeper takes."""
-    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
-
-    def retain() -> None:
-        bench.stored["spec"]["deletionPolicy"] = "Retain"
-        bench.store.change(generation=2)
-        bench.cache.put(copy.deepcopy(bench.stored))
+    bench = Bench(deleted(), a_topic())
 
     def retain_soon() -> None:
-        asyncio.get_running_loop().call_soon(retain)
+        asyncio.get_running_loop().call_soon(retain, bench)
 
     bench.on_question = retain_soon
     bench.reconcile()
@@ -63,8 +63,7 @@ def test_a_topic_is_kept_that_somebody_retains_while_its_deletion_waits_to_be_se
 
 def test_a_topic_is_handed_over_that_another_resource_declares_while_its_deletion_waits() -> None:
     """The resource itself has not changed."""
-    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+    bench = Bench(deleted(), a_topic())
 
     def declare_soon() -> None:
         successor = body("successor", version="6", topicName="orders")
@@ -79,8 +78,7 @@ def test_a_topic_is_handed_over_that_another_resource_declares_while_its_deletio
 
 def test_an_event_says_that_a_right_is_lost_without_which_no_topic_is_deleted() -> None:
     """It is no word about what Regent writes, which nobody refuses."""
-    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=metadata, status=OWNED), a_topic())
+    bench = Bench(deleted(), a_topic())
 
     def refuse() -> None:
         raise KubeRightLostError("Regent may not read that any more", status=403)
@@ -95,8 +93,7 @@ def test_an_event_says_that_a_right_is_lost_without_which_no_topic_is_deleted() 
 
 def test_a_protected_topic_does_not_hold_up_the_end_of_the_definition() -> None:
     """Also if the definition is deleted after the resource: nothing else says so."""
-    metadata = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    stored = body(version="5", metadata=metadata, status=OWNED)
+    stored = deleted()
     stored["spec"]["deletionPolicy"] = "Protect"
     bench = Bench(stored, a_topic())
 
