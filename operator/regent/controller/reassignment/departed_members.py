@@ -14,7 +14,8 @@ a replica, nothing is changed: somebody has to decide what is to become of the r
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.giving_way import give_way_after, in_parts
+from regent.controller.effects import GiveWay
+from regent.controller.giving_way import PART
 from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.model.partition import TopicPartition
@@ -42,17 +43,23 @@ async def take_out(active: ActiveController) -> None:
 
 
 async def _departed(active: ActiveController) -> dict[TopicPartition, tuple[int, ...]]:
-    """Members that are no replicas, by partition."""
+    """Members that are no replicas, by partition. Brokers wait meanwhile: mostly an ISR is the list
+    of replicas, and nothing else is looked at."""
     context = active.context
-    cluster = context.cluster
+    cluster, looked_at = context.cluster, 0
+    leadership = cluster.leadership
     found: dict[TopicPartition, tuple[int, ...]] = {}
-    for part in in_parts(cluster.leadership.items()):
-        assignments = cluster.assignments_of_each([tp for tp, _ in part])
-        for (tp, state), assignment in zip(part, assignments, strict=True):
-            if assignment is None or state.isr == assignment.replicas:
+    for topic in cluster.topics:
+        partitions = cluster.partitions_of(topic)
+        for tp, assignment in partitions.items():
+            state = leadership.get(tp)
+            if state is None or state.isr == assignment.replicas:
                 continue
             members = tuple([m for m in state.isr if m not in assignment.replicas])
-            if members and not context.is_topic_queued_for_deletion(tp.topic):
+            if members and not context.is_topic_queued_for_deletion(topic):
                 found[tp] = members
-        await give_way_after(part)
+        looked_at += len(partitions)
+        if looked_at >= PART:
+            looked_at = 0
+            await GiveWay()
     return found
