@@ -38,7 +38,8 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
 from regent.controller.brokers.announcement import REGISTRATION_SINCE_2_7
-from regent.controller.effects import ArmTimer, ReportedFacts
+from regent.controller.brokers.reported_facts import facts_of_live_brokers
+from regent.controller.effects import ArmTimer
 from regent.controller.events import AnswersOvertaken
 from regent.controller.partitions.waiting_leaders import raise_leader_epochs
 from regent.controller.state.answered_leaders import (
@@ -182,11 +183,11 @@ async def _some_leaders_may_lose_changes(context: ControllerContext) -> bool:
     protocol, brokers = context.cluster.inter_broker_protocol, context.cluster.brokers
     if protocol >= KEEP_CHANGES_SINCE:
         return False
-    facts = {each.broker_id: each for each in await ReportedFacts(tuple(brokers.values()))}
+    facts = await facts_of_live_brokers(context)
     return any(
-        reported.versions[0] < KEEP_CHANGES_SINCE and _may_ask(broker, reported, protocol)
-        for broker_id, broker in brokers.items()
-        for reported in (facts.get(broker_id) or BrokerFacts(broker_id=broker_id),)
+        reported.versions[0] < KEEP_CHANGES_SINCE
+        and _may_ask(brokers[broker_id], reported, protocol)
+        for broker_id, reported in facts.items()
     )
 
 

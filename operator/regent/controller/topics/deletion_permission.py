@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ReportedFacts
-from regent.model.topic_config import DELETE_TOPIC_ENABLE, BrokerFacts
+from regent.controller.brokers.reported_facts import facts_of_live_brokers
+from regent.model.topic_config import DELETE_TOPIC_ENABLE
 
 
 class Forbidden(NamedTuple):
@@ -32,7 +32,7 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
     """
     if not active.config.delete_topic_enable:
         return Forbidden("topic deletion is disabled (delete.topic.enable)", is_known=True)
-    known = await _known(active)
+    known = await facts_of_live_brokers(active.context)
     forbidding = [
         broker_id
         for broker_id, facts in known.items()
@@ -56,15 +56,3 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
     return Forbidden(
         "no broker has said yet whether it runs with delete.topic.enable=false", is_known=False
     )
-
-
-async def _known(active: ActiveController) -> dict[int, BrokerFacts]:
-    """What live brokers have said, by broker, with what they have not answered yet: in the first
-    moments of a term the event waits behind the failover, and behind who asks for a deletion. That
-    event is what all else goes by."""
-    brokers, facts = active.context.cluster.brokers, active.context.broker_facts
-    known = {broker_id: facts.of(broker) for broker_id, broker in brokers.items()}
-    unknown = [brokers[broker_id] for broker_id, each in known.items() if not each.has_answered]
-    if unknown:
-        known |= {each.broker_id: each for each in await ReportedFacts(unknown)}
-    return known
