@@ -112,6 +112,11 @@ class UnexpectedZooKeeperError(ZooKeeperError):
         self.path = path
         self.remedy = _REMEDIES.get(code)
 
+    @property
+    def with_remedy(self) -> str:
+        """What has happened, and what people can do about it."""
+        return str(self) if self.remedy is None else f"{self}; {self.remedy}"
+
 
 class MalformedZNodeError(RegentError):
     """A znode's content is not what its path promises.

@@ -358,5 +358,4 @@ class ClientLoop:
 
 
 def _explained(error: ZooKeeperError) -> str:
-    remedy = error.remedy if isinstance(error, UnexpectedZooKeeperError) else None
-    return str(error) if remedy is None else f"{error}; {remedy}"
+    return error.with_remedy if isinstance(error, UnexpectedZooKeeperError) else str(error)

@@ -82,8 +82,7 @@ def answer_lost(topic: str) -> Rejected:
 
 def refused_by_zookeeper(error: UnexpectedZooKeeperError) -> Rejected:
     """An answer that concerns the znodes of one command, such as NOAUTH."""
-    advice = "" if error.remedy is None else f"; {error.remedy}"
-    return Rejected(Reason.ZOOKEEPER_REFUSED, f"{error}{advice}. The command is tried again")
+    return Rejected(Reason.ZOOKEEPER_REFUSED, f"{error.with_remedy}. The command is tried again")
 
 
 def config_refused(

@@ -150,9 +150,7 @@ class KnownDrain:
     @property
     def news(self) -> str:
         """How it is doing, as a part of a sentence."""
-        ready = next(
-            (c for c in self.parsed.status.conditions if c.type == ConditionType.READY), None
-        )
+        ready = find_condition(self.parsed.status.conditions, ConditionType.READY)
         if ready is None or not self.is_current:
             return "no Regent has looked at it yet"
         blockers = self.parsed.status.blockers
@@ -164,8 +162,8 @@ class KnownDrain:
         return f"{ready.reason}: {ready.message}{blocked}"
 
     def _says(self, type_: ConditionType) -> ConditionStatus | None:
-        conditions = self.parsed.status.conditions
-        return next((c.status for c in conditions if c.type == type_), None)
+        condition = find_condition(self.parsed.status.conditions, type_)
+        return None if condition is None else condition.status
 
 
 def is_enough(mode: DrainMode, *, wanted: DrainMode) -> bool:
