@@ -188,7 +188,7 @@ class StandbyCache:
         cluster = self.cluster.copy_topics()
         cluster.announced_states = self._prepared.hand_over(self.cluster)
         cluster.hosted = self._replicas.hand_over(self.cluster)
-        return StandbyCopy(cluster, mzxids, tuple(malformed))
+        return StandbyCopy(cluster, mzxids, dict(self._state_mzxids), tuple(malformed))
 
     # What was read
 

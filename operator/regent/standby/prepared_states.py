@@ -104,7 +104,9 @@ def _make(
     made: dict[TopicPartition, PartitionState] = {}
     for tp in partitions:
         current, assignment = leadership.get(tp), cluster.assignment(tp)
-        if tp not in announced and current is not None and assignment is not None:
+        if assignment is None:
+            entries.hold_without(tp)
+        elif tp not in announced and current is not None:
             made[tp] = announced[tp] = PartitionState(tp.partition, current, assignment)
     # Brokers from 2.4 on take this encoding. Older ones are rare beside ZooKeeper 3.6, which a
     # standby needs; theirs is made when it is needed.

@@ -10,7 +10,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.standby_copy import NOT_TAKEN, StandbyCopy
 from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading
-from regent.model.partition import TopicPartition
+from regent.controller.term.cluster_loading import StatesLoaded
 from regent.standby.reads import DirtyNodes
 from regent.zk_data import paths
 from tests.simulation.trace import TracingLog, require
@@ -30,7 +30,7 @@ def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Ite
     """
     changed = DirtyNodes()
     changed.add(changed_since)
-    truth, unreadable = _read_everything(world, name)
+    truth, states = _read_everything(world, name)
     listed = world.zookeeper.children(paths.BROKER_TOPICS)
     different = [t for t in listed if t not in copy.topic_mzxids]
     different += [t for t in sorted(copy.topic_mzxids) if t not in listed]
@@ -56,20 +56,27 @@ def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Ite
         have, want = copy.cluster.leadership.get(tp), truth.leadership.get(tp)
         require(have == want, f"{name}: the standby has {tp} as {have}, ZooKeeper as {want}")
         require(
-            (tp in malformed) == (tp in unreadable),
+            (tp in malformed) == (tp in states.unreadable),
             f"{name}: the standby holds {tp} to be {'un' * (tp in malformed)}readable",
         )
+        if want is not None:
+            mzxid = copy.state_mzxids[tp]
+            require(
+                mzxid == states.mzxids[tp],
+                f"{name}: the standby has {tp} of transaction {mzxid:#x}, ZooKeeper of "
+                f"{states.mzxids[tp]:#x}",
+            )
 
 
-def _read_everything(world: World, name: str) -> tuple[ClusterState, list[TopicPartition]]:
+def _read_everything(world: World, name: str) -> tuple[ClusterState, StatesLoaded]:
     context = ControllerContext(Term(0, 0, 0))
     reader, log = TreeReader(world.zookeeper), TracingLog(world.trace, f"{name} checker")
     listed = world.zookeeper.children(paths.BROKER_TOPICS)
     found, problems = reader.run(cluster_loading.read_topics(listed, log))
     partitions = cluster_loading.add_topics(context, found)
     context.cluster.note_unreadable(problems)
-    unreadable = reader.run(cluster_loading.load_leadership(context, partitions, log))
-    return context.cluster, unreadable
+    states = reader.run(cluster_loading.load_leadership(context, partitions, log))
+    return context.cluster, states
 
 
 def _check_topic(name: str, topic: str, copied: ClusterState, truth: ClusterState) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from itertools import chain
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regent.controller.state import leadership_entries
@@ -101,6 +101,10 @@ def hosted(
     ),
     most=st.sampled_from([1, 2, EVERYTHING]),
 )
+@example(
+    steps=["a topic less", "another leader", "other replicas", "prepare", "a leader that recovers"],
+    most=2,
+).via("leadership of a partition that its topic does not have")
 def test_entries_are_collected_of_topics_without_a_reassignment_and_hold(
     steps: list[str], most: int
 ) -> None:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from regent.controller.state.cluster_state import ClusterState
 from regent.model.errors import MalformedZNodeError
+from regent.model.partition import TopicPartition
 
 NOT_TAKEN: Final = -2
 """mzxid of a topic node that is not, or not wholly, in a copy. No node has it."""
@@ -23,9 +24,12 @@ class StandbyCopy(NamedTuple):
             are to be sent.
         topic_mzxids: Transaction that wrote each topic node as it was read; :data:`NOT_TAKEN` of
             those that could not be decoded.
+        state_mzxids: Transaction that wrote each partition state as it was read; also of those that
+            could not be decoded.
         malformed_states: Of partitions of ``cluster``, those that have no leadership in it.
     """
 
     cluster: ClusterState
     topic_mzxids: Mapping[str, int]
+    state_mzxids: Mapping[TopicPartition, int]
     malformed_states: tuple[MalformedZNodeError, ...]

@@ -201,18 +201,26 @@ def add_topics(
     return added
 
 
+class StatesLoaded(NamedTuple):
+    """Which states are known, and which not.
+
+    Attributes:
+        mzxids: Transaction that wrote each state that is known, as it was read.
+        unreadable: Partitions whose state exists and cannot be read: they are not new, and have no
+            leader that anybody knows of.
+    """
+
+    mzxids: Mapping[TopicPartition, int]
+    unreadable: list[TopicPartition]
+
+
 async def load_leadership(
     context: ControllerContext, partitions: Collection[TopicPartition], log: ControllerLog
-) -> list[TopicPartition]:
-    """Read partition states and keep those that exist.
-
-    Returns:
-        Partitions whose state exists and cannot be read: they are not new, and have no leader that
-        anybody knows of.
-    """
+) -> StatesLoaded:
+    """Read partition states and keep those that exist."""
     read = await read_partition_states(list(partitions), log)
     context.cluster.load_leadership(read.states)
-    return list(read.failures)
+    return StatesLoaded(read.mzxids, list(read.failures))
 
 
 async def refresh_leadership(

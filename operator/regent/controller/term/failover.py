@@ -15,6 +15,7 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import (
     controlled_shutdown,
+    missed_restarts,
     unassigned_replicas,
     unserved_listeners,
 )
@@ -97,8 +98,9 @@ async def on_controller_failover(active: ActiveController) -> None:
     await topic_ids.settle(active, _without_id(context))
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await stray_replicas.delete_at_failover(active)
+    await missed_restarts.treat_as_bounced(active, loaded.states.mzxids)
     await active.replicas.startup()
-    await active.partitions.startup_states(unreadable=loaded.unreadable)
+    await active.partitions.startup_states(unreadable=loaded.states.unreadable)
     await active.partitions.trigger_online()
     await departed_members.take_out(active)
     await controlled_shutdown.release_all(active)

@@ -17,22 +17,22 @@ from regent.controller.effects import ReadChildren, ReadStandby
 from regent.controller.log import report_malformed
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.term import cluster_loading
+from regent.controller.term.cluster_loading import StatesLoaded
 from regent.controller.topics import unwatched_topics
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 
 
 class TopicsLoaded(NamedTuple):
-    """Where the topics are from, and what is missing.
+    """Where the topics are from, and what is known of their partitions' states.
 
     Attributes:
         source: In words.
-        unreadable: Partitions whose state exists and cannot be read: they are not new, and have no
-            leader that anybody knows of.
+        states: What could be read.
     """
 
     source: str
-    unreadable: list[TopicPartition]
+    states: StatesLoaded
 
 
 async def load_topics(active: ActiveController) -> TopicsLoaded:
@@ -61,9 +61,7 @@ def _has_all(copy: StandbyCopy, topics: Sequence[str], active: ActiveController)
     return False
 
 
-async def _take(
-    active: ActiveController, copy: StandbyCopy, topics: Sequence[str]
-) -> list[TopicPartition]:
+async def _take(active: ActiveController, copy: StandbyCopy, topics: Sequence[str]) -> StatesLoaded:
     active.context.cluster.take_topics(copy.cluster)
     unreadable: list[TopicPartition] = []
     unreadable_topics = active.context.cluster.unreadable_topics
@@ -82,10 +80,10 @@ async def _take(
         if tp is not None:
             unreadable.append(tp)
     await unwatched_topics.note(active, {topic: copy.topic_mzxids[topic] for topic in topics})
-    return unreadable
+    return StatesLoaded(copy.state_mzxids, unreadable)
 
 
-async def _read(active: ActiveController, topics: Sequence[str]) -> list[TopicPartition]:
+async def _read(active: ActiveController, topics: Sequence[str]) -> StatesLoaded:
     read = await cluster_loading.read_topics(topics, active.log)
     cluster = active.context.cluster
     found, problems = cluster_loading.without_shared_ids(cluster, read, active.log)

@@ -31,12 +31,14 @@ class StatesRead(NamedTuple):
         failures: Partition -> why it cannot be used.
         set_back: The states of those failures that could be read, and have a lower partition epoch
             than is known (:mod:`regent.controller.transitions.partition_epochs`).
+        mzxids: Transaction that wrote each state that decoded, as it was read.
     """
 
     states: dict[TopicPartition, LeaderAndIsr]
     missing: list[TopicPartition]
     failures: dict[TopicPartition, str]
     set_back: dict[TopicPartition, LeaderAndIsr]
+    mzxids: dict[TopicPartition, int]
 
 
 async def read_partition_states(
@@ -78,20 +80,21 @@ class _Reading:
     """
 
     def __init__(self, partitions: Iterable[TopicPartition]) -> None:
-        self.read = StatesRead({}, [], {}, {})
+        self.read = StatesRead({}, [], {}, {}, {})
         self.malformed: list[MalformedZNodeError] = []
         self._partitions = iter(partitions)
         self._decode = partition_state_decoder()
 
     def take(self, state_paths: Sequence[str], nodes: Sequence[ZNode | None]) -> None:
         """The nodes of the next partitions."""
-        states, decode = self.read.states, self._decode
+        states, mzxids, decode = self.read.states, self.read.mzxids, self._decode
         for path, node, tp in zip(state_paths, nodes, self._partitions, strict=False):
             if node is None:
                 self.read.missing.append(tp)
                 continue
             try:
                 states[tp] = decode(path, node)
+                mzxids[tp] = node.mzxid
             except MalformedZNodeError as error:
                 self.malformed.append(error)
                 self.read.failures[tp] = f"its state znode is malformed: {error.reason}"

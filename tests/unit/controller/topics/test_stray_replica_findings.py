@@ -142,8 +142,8 @@ class TestATopicOfThatNameAgain:
     def test_once_it_has_left_the_isr_what_it_has_refused_to_host_is_deleted(self) -> None:
         """A leader takes a follower out of the ISR that does not fetch."""
         world, _ = self.created_again(isr=(1,))
-        world.set_state(T0, 1, (1, 3), leader_epoch=9)
         world.start_broker(3)
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
         active = world.fail_over()
         world.driver.take_sent()
         self.obey(world, active, INCONSISTENT_TOPIC_ID)
@@ -160,8 +160,8 @@ class TestATopicOfThatNameAgain:
     def test_at_a_failover_a_place_in_the_isr_does_not_say_what_a_broker_holds(self) -> None:
         """It may be in the first ISR, and have died before it was sent the deletion."""
         world, _ = self.created_again(isr=(1,))
-        world.set_state(T0, 1, (1, 3), leader_epoch=9)
         world.start_broker(3)
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
         active = world.fail_over()
         answer(world, active, 3, T1)
         assert world.exists(NOTE)

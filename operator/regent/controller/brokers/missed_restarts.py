@@ -1,0 +1,126 @@
+"""Brokers that registered anew while nobody led: the failover treats them as bounced.
+
+A controller that sees a broker bounce takes it out of the ISRs, or gives what it alone leads a new
+leader epoch. Either writes the partition's state, after the registration. So where a member of an
+ISR has registered after the state was written, nobody has seen it. (Below
+inter.broker.protocol.version 2.7 a leader may have written the state meanwhile, with a follower that
+has restarted in its ISR. It takes that follower out by itself: a broker that has restarted does not
+fetch until it is asked to.)
+
+Nobody knows what a restarted broker has lost. As leader under the leader epoch that followers know
+it would have them cut off what it does not have, and those that know it by a former address would
+fetch from there for ever. So this comes before anybody is sent a leader.
+
+Where all that is live of an ISR has restarted, nothing is known that would be better: they stay.
+
+Kafka's own controller does not look for this: it knows bounces by the epochs of brokers that it had
+seen before (KAFKA-7235).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from regent.controller.active_controller import ActiveController
+from regent.controller.giving_way import give_way_after, in_parts
+from regent.controller.log import examples
+from regent.controller.reassignment.new_epochs import leadership_without
+from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.controller.state.context import ControllerContext
+from regent.controller.transitions.leadership_changes import (
+    Decision,
+    LeaderAndMembers,
+    change_leadership,
+)
+from regent.model.partition import LeaderAndIsr, TopicPartition
+
+
+async def treat_as_bounced(
+    active: ActiveController, state_mzxids: Mapping[TopicPartition, int]
+) -> None:
+    """To be called in the failover, before the replicas are announced.
+
+    Args:
+        state_mzxids: Transaction that wrote each state of the context as it was loaded.
+    """
+    context = active.context
+    restarted = await _restarted_members(context, state_mzxids)
+    if not restarted:
+        return
+    brokers = sorted({member for members in restarted.values() for member in members})
+
+    def decide(tp: TopicPartition, state: LeaderAndIsr) -> Decision:
+        return _without_restarted(context, tp, state, restarted[tp])
+
+    cause = CauseKind.BROKER_BOUNCED
+    with context.trail.because(cause, brokers=[context.cluster.brokers[b] for b in brokers]):
+        written, failures = await change_leadership(context, list(restarted), decide, active.log)
+    if written:
+        active.log.warning(
+            "Brokers had registered anew while nobody led: others lead, or new leader epochs begin",
+            brokers=brokers,
+            partitions=len(written),
+            examples=examples(written),
+        )
+    if failures:
+        active.log.error(
+            "Brokers had registered anew while nobody led, and nothing could be changed",
+            brokers=brokers,
+            partitions=len(failures),
+            examples=examples(f"{tp}: {why}" for tp, why in failures.items()),
+        )
+
+
+async def _restarted_members(
+    context: ControllerContext, state_mzxids: Mapping[TopicPartition, int]
+) -> dict[TopicPartition, tuple[int, ...]]:
+    """Live members of ISRs that are younger than the state, by partition: of those where something
+    is to be changed.
+
+    Brokers wait meanwhile. States that were written after the last broker had registered, the most
+    by far where partitions are in use, cost a comparison.
+    """
+    cluster = context.cluster
+    registered = {broker_id: broker.epoch for broker_id, broker in cluster.brokers.items()}
+    last = max(registered.values(), default=0)
+    leadership = cluster.leadership
+    newest: dict[tuple[int, ...], int] = {}
+    found: dict[TopicPartition, tuple[int, ...]] = {}
+    for part in in_parts(state_mzxids.items()):
+        for tp, mzxid in part:
+            if mzxid >= last or (state := leadership.get(tp)) is None:
+                continue
+            isr = state.isr
+            youngest = newest.get(isr)
+            if youngest is None:
+                youngest = newest[isr] = max((registered.get(m, 0) for m in isr), default=0)
+            if youngest <= mzxid or context.is_topic_queued_for_deletion(tp.topic):
+                continue
+            members = tuple([m for m in isr if registered.get(m, 0) > mzxid])
+            others = [r for r in cluster.replicas(tp) if registered.get(r, mzxid) < mzxid]
+            if context.live_replicas(tp, others):
+                found[tp] = members
+        await give_way_after(part)
+    return found
+
+
+def _without_restarted(
+    context: ControllerContext,
+    tp: TopicPartition,
+    state: LeaderAndIsr,
+    restarted: Sequence[int],
+) -> Decision:
+    """The ISR without those that have restarted, if one of the others is live. Else the same
+    leader once more: replicas outside the ISR look for it anew."""
+    replicas = context.cluster.replicas(tp)
+    others = [m for m in state.isr if m in replicas and m not in restarted]
+    if context.live_replicas(tp, others):
+        changed = leadership_without(context, tp, state, tuple(restarted))
+        if not isinstance(changed, LeaderAndMembers):
+            return changed
+        is_same = changed.leader == state.leader
+        kind = ChangeKind.REPLICA_OFFLINE if is_same else ChangeKind.ELECTED_OFFLINE
+        return changed._replace(kind=kind)
+    if context.live_replicas(tp, [state.leader]):
+        return LeaderAndMembers(state.leader, state.isr)
+    return None
