@@ -21,26 +21,25 @@ TOPIC = "ledger"
 
 @pytest.mark.parametrize("version", versions("3.9.1", others=("1.1.1", "2.4.1", "2.8.2")))
 def test_what_it_has_lost_its_followers_keep(version: str, tmp_path: Path) -> None:
-    with cluster_of(version, inter_broker_protocol=None) as cluster:
-        with regent(cluster) as process:
-            process.wait_until_active()
-            create_topic(cluster, TOPIC, {0: [2, 3]})
-            with workload(cluster.tools, TOPIC, tmp_path) as producer:
-                producer.wait_for_progress()
-            process.kill()
-            let_nobody_lead(cluster)
-            lose_the_disk(cluster, 2)
-            assert cluster.znodes.state(TOPIC) | {"leader": 2, "isr": [2, 3]} == (
-                cluster.znodes.state(TOPIC)
-            )
-            process.start()
-            process.wait_until_active()
-            cluster.wait_for_leader(TOPIC, 3)
-            cluster.wait_in_sync(TOPIC)
-            cluster.wait_for_consistency()
-            acknowledged = producer.acknowledged()
-            assert acknowledged
-            assert not acknowledged.keys() - set(consume_all(cluster.tools, TOPIC))
+    with cluster_of(version, inter_broker_protocol=None) as cluster, regent(cluster) as process:
+        process.wait_until_active()
+        create_topic(cluster, TOPIC, {0: [2, 3]})
+        with workload(cluster.tools, TOPIC, tmp_path) as producer:
+            producer.wait_for_progress()
+        process.kill()
+        let_nobody_lead(cluster)
+        lose_the_disk(cluster, 2)
+        assert cluster.znodes.state(TOPIC) | {"leader": 2, "isr": [2, 3]} == (
+            cluster.znodes.state(TOPIC)
+        )
+        process.start()
+        process.wait_until_active()
+        cluster.wait_for_leader(TOPIC, 3)
+        cluster.wait_in_sync(TOPIC)
+        cluster.wait_for_consistency()
+        acknowledged = producer.acknowledged()
+        assert acknowledged
+        assert not acknowledged.keys() - set(consume_all(cluster.tools, TOPIC))
 
 
 def let_nobody_lead(cluster: Cluster) -> None:

@@ -3,9 +3,9 @@
 A controller that sees a broker bounce takes it out of the ISRs, or gives what it alone leads a new
 leader epoch. Either writes the partition's state, after the registration. So where a member of an
 ISR has registered after the state was written, nobody has seen it. (Below
-inter.broker.protocol.version 2.7 a leader may have written the state meanwhile, with a follower that
-has restarted in its ISR. It takes that follower out by itself: a broker that has restarted does not
-fetch until it is asked to.)
+inter.broker.protocol.version 2.7 a leader may have written the state meanwhile, with a follower
+that has restarted in its ISR. It takes that follower out by itself: a broker that has restarted
+does not fetch until it is asked to.)
 
 Nobody knows what a restarted broker has lost. As leader under the leader epoch that followers know
 it would have them cut off what it does not have, and those that know it by a former address would
