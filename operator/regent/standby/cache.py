@@ -175,11 +175,13 @@ class StandbyCache:
     def copy(self) -> StandbyCopy:
         """The topics as they are known, whatever becomes of the cache. What was prepared goes with
         the copy: nobody sends anything from here."""
-        malformed = (
-            MalformedZNodeError(path, reason)
-            for path, reason in self.malformed.items()
-            if paths.partition_of_state(path) is not None
-        )
+        malformed: list[MalformedZNodeError] = []
+        state_mzxids = dict(self._state_mzxids)
+        for path, reason in self.malformed.items():
+            tp = paths.partition_of_state(path)
+            if tp is not None:
+                malformed.append(MalformedZNodeError(path, reason))
+                state_mzxids.pop(tp, None)
         mzxids = {topic: version.mzxid for topic, version in self._topic_versions.items()}
         for path in self.malformed:
             topic = paths.topic_of(path)
@@ -188,7 +190,7 @@ class StandbyCache:
         cluster = self.cluster.copy_topics()
         cluster.announced_states = self._prepared.hand_over(self.cluster)
         cluster.hosted = self._replicas.hand_over(self.cluster)
-        return StandbyCopy(cluster, mzxids, dict(self._state_mzxids), tuple(malformed))
+        return StandbyCopy(cluster, mzxids, state_mzxids, tuple(malformed))
 
     # What was read
 

@@ -24,8 +24,7 @@ class StandbyCopy(NamedTuple):
             are to be sent.
         topic_mzxids: Transaction that wrote each topic node as it was read; :data:`NOT_TAKEN` of
             those that could not be decoded.
-        state_mzxids: Transaction that wrote each partition state as it was read; also of those that
-            could not be decoded.
+        state_mzxids: Transaction that wrote the state of each partition that has leadership.
         malformed_states: Of partitions of ``cluster``, those that have no leadership in it.
     """
 

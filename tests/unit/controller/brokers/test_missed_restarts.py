@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller.brokers import missed_restarts
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from tests.unit.controller.world import World, leader_and_isr
@@ -131,6 +132,14 @@ def test_a_state_that_cannot_be_read_hides_no_restart_elsewhere() -> None:
     world.put("/brokers/topics/u/partitions/0/state", b"garbage")
     restart(world, 1)
     assert left_by(world)[:2] == (2, (2,))
+
+
+def test_a_topic_whose_deletion_was_completed_meanwhile_does_not_matter() -> None:
+    world = cluster((1, 2), 1, (1, 2))
+    active = world.fail_over()
+    gone = TopicPartition("gone", 0)
+    world.run(missed_restarts.treat_as_bounced(active, {gone: 0, T0: 1_000_000}))
+    assert not world.log.warnings(RESTARTED)
 
 
 def test_the_next_failover_finds_nothing_any_more() -> None:
