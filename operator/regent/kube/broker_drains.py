@@ -153,10 +153,12 @@ class BrokerDrains:
         if isinstance(request, UnreadableRequest):
             return ()  # it has none
         as_of = self.configs.clock
-        until = request.monotonic_s + self.settings.accepted_settle_s
-        with self.moving.sending(commands, request.view, until=until):
+        now = asyncio.get_running_loop().time
+        with self.moving.sending(
+            commands, request.view, settle_s=self.settings.accepted_settle_s, now=now
+        ):
             outcomes = await self.batcher.submit(commands, is_wanted=is_wanted)
-        at = asyncio.get_running_loop().time()
+        at = now()
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(command, AlterPartitionReassignments):
                 memory.note_moves(command, outcome, at=at, jitter=self.jitter)

@@ -176,8 +176,10 @@ class KafkaTopics:
         if isinstance(request, UnreadableRequest):
             return events  # it has none
         as_of = self.configs.clock
-        until = request.monotonic_s + self.settings.accepted_settle_s
-        with self.moving.sending(commands, request.view, until=until):
+        now = asyncio.get_running_loop().time
+        with self.moving.sending(
+            commands, request.view, settle_s=self.settings.accepted_settle_s, now=now
+        ):
             outcomes = await self.batcher.submit(commands, is_wanted=is_wanted)
         for command, outcome in zip(commands, outcomes, strict=True):
             if isinstance(command, ReassignTopic) and not isinstance(outcome, Accepted):

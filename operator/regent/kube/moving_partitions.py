@@ -4,6 +4,7 @@ that change."""
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from regent.controller.commands import (
@@ -30,6 +31,7 @@ class MovingPartitions:
     def __init__(self) -> None:
         self._by_topic: dict[str, dict[TopicPartition, PartitionView]] = {}
         self._sent: dict[TopicPartition, SentMove] = {}
+        self._unanswered: dict[TopicPartition, float] = {}
         self.changes = 0
         self.on_room: list[Callable[[], None]] = []
 
@@ -39,7 +41,12 @@ class MovingPartitions:
         return {tp: each for topic in self._by_topic.values() for tp, each in topic.items()}
 
     def sent(self, *, at: float) -> Mapping[TopicPartition, SentMove]:
-        """What was sent, until it shows or should have shown at this time."""
+        """What was sent, until it shows or should have shown at this time. It should not before it
+        is answered: commands wait for others, and for ZooKeeper."""
+        for tp, settle_s in self._unanswered.items():
+            each = self._sent.get(tp)
+            if each is not None and each.until <= at:
+                self._sent[tp] = dataclasses.replace(each, until=at + settle_s)
         self._sent = {tp: each for tp, each in self._sent.items() if each.until > at}
         return self._sent
 
@@ -58,21 +65,41 @@ class MovingPartitions:
 
     @contextlib.contextmanager
     def sending(
-        self, commands: Iterable[ResourceCommand], view: ClusterView, *, until: float
+        self,
+        commands: Iterable[ResourceCommand],
+        view: ClusterView,
+        *,
+        settle_s: float,
+        now: Callable[[], float],
     ) -> Iterator[None]:
-        """Commands are being sent in this context. What they move counts at once, before anything
-        is awaited, so the next request sees it; if nothing comes of sending, it does not any more.
+        """Commands are being sent and answered in this context. What they move counts at once,
+        before anything is awaited, so the next request sees it; if nothing comes of sending, it
+        does not any more.
 
         Args:
-            until: As for :func:`sent_moves`.
+            settle_s: How long after the answer a move may take to show.
+            now: Returns the present, in monotonic seconds.
         """
         targets = targets_of(commands)
-        self.send(sent_moves(targets, view, until=until))
+        moves = sent_moves(targets, view, until=now() + settle_s)
+        self.send(moves)
+        self._unanswered |= dict.fromkeys(moves, settle_s)
         try:
             yield
+            until = now() + settle_s
+            self.send(
+                {
+                    tp: dataclasses.replace(each, until=until)
+                    for tp, each in moves.items()
+                    if tp in self._sent
+                }
+            )
         except BaseException:  # also a cancellation
             self.take_back(targets)
             raise
+        finally:
+            for tp in moves:
+                self._unanswered.pop(tp, None)
 
     def take_back(self, partitions: Iterable[TopicPartition]) -> None:
         """These were refused: there may be room for others now."""

@@ -165,10 +165,12 @@ class PartitionReassignments:
         if isinstance(request, UnreadableRequest):
             return ()  # it has none
         as_of = self.configs.clock
-        until = request.monotonic_s + self.settings.accepted_settle_s
-        with self.moving.sending(commands, request.view, until=until):
+        now = asyncio.get_running_loop().time
+        with self.moving.sending(
+            commands, request.view, settle_s=self.settings.accepted_settle_s, now=now
+        ):
             outcomes = await self.batcher.submit(commands, is_wanted=is_wanted)
-        at = asyncio.get_running_loop().time()
+        at = now()
         for command, outcome in zip(commands, outcomes, strict=True):
             match command:
                 case AlterPartitionReassignments():

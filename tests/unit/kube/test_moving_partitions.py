@@ -65,12 +65,34 @@ def test_what_was_not_sent_after_all_does_not_count() -> None:
     move = AlterPartitionReassignments({tp(0): (1, 3)})
 
     def send() -> None:
-        with moving.sending([move], STILL, until=10.0):
+        with moving.sending([move], STILL, settle_s=10.0, now=lambda: 0.0):
             assert moving.sent(at=0.0).keys() == {tp(0)}
             raise CommandsOutdatedError
 
     with pytest.raises(CommandsOutdatedError):
         send()
+    assert not moving.sent(at=0.0)
+
+
+def test_what_waits_to_be_answered_counts_however_long_that_takes() -> None:
+    moving = MovingPartitions()
+    move = AlterPartitionReassignments({tp(0): (1, 3)})
+    now = 0.0
+    with moving.sending([move], STILL, settle_s=10.0, now=lambda: now):
+        now = 50.0
+        (sent,) = moving.sent(at=now).values()
+        assert sent.until > now
+        assert moving.sent(at=70.0)
+    assert moving.sent(at=59.9), "from the answer on it has the time to show"
+    assert not moving.sent(at=60.0)
+
+
+def test_what_shows_before_it_is_answered_does_not_count_twice() -> None:
+    moving = MovingPartitions()
+    move = AlterPartitionReassignments({tp(0): (1, 3)})
+    with moving.sending([move], STILL, settle_s=10.0, now=lambda: 0.0):
+        moving.see_topics(MOVING, ORDERS)
+        assert not moving.sent(at=0.0)
     assert not moving.sent(at=0.0)
 
 
