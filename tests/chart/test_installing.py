@@ -12,6 +12,7 @@ import pytest
 import yaml
 
 from regent.kube.client import KubeClient
+from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.errors import KubeApiError
 from regent.kube.lease import Lease
 from regent.kube.operator import run_kube
@@ -20,6 +21,7 @@ from sandbox import KubernetesApi, wait_until_async
 from tests.support.helm_chart import CHART, ROOT
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.viewed_port import ViewedPort
 
 pytestmark = pytest.mark.integration
 
@@ -144,6 +146,7 @@ async def _keep_a_lease(api: KubernetesApi) -> None:
             identity=identity,
             serves="resources without spec.clusterRef",
             duration_s=15,
+            knowledge=ClusterKnowledge(ViewedPort()),
             now=lambda: datetime.now(UTC),
         )
 

@@ -75,12 +75,15 @@ class KubeHealth:
         restarts: How often a defect restarted the Kubernetes side.
         kinds: What cannot be done, by kind.
         shared_lease: Who has the same Lease, and what to do; None: no other Regent has it.
+        left_to: Why resources are left to a replica that controls another Kafka cluster, and what
+            to do; None: they are not.
     """
 
     def __init__(self) -> None:
         self.restarts = 0
         self.kinds: Mapping[str, KindHealth] = {}
         self.shared_lease: str | None = None
+        self.left_to: str | None = None
         self._defect: str | None = None
         self._began_at = 0.0
 
@@ -112,6 +115,16 @@ class KubeHealth:
             logger.warning("The Lease is that of another Regent, too", extra={"problem": problem})
         self.shared_lease = problem
 
+    def leaves_resources_to(self, problem: str | None) -> None:
+        """A replica that controls another Kafka cluster has the Lease; None: none has, as far as is
+        known."""
+        if problem is not None and problem != self.left_to:
+            logger.error(
+                "Custom resources are left to a replica that controls another Kafka cluster",
+                extra={"problem": problem},
+            )
+        self.left_to = problem
+
     def failed(self, error: BaseException) -> None:
         """A defect has ended the Kubernetes side."""
         self.restarts += 1
@@ -140,7 +153,8 @@ class KubeHealth:
 
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
-        whole = (each for each in (self.shared_lease, self.unlisted) if each is not None)
+        said = (self.shared_lease, self.left_to, self.unlisted)
+        whole = (each for each in said if each is not None)
         outdated = (kind.outdated for kind in self.kinds.values() if kind.outdated)
         return (
             "; ".join((*whole, *outdated, *self.unreadable.values(), *self.unwritable.values()))

@@ -55,6 +55,7 @@ class Leadership:
         duration_s: float,
         retry_s: float,
         on_rival: Callable[[str | None], None] = lambda rival: None,
+        on_other_cluster: Callable[[str | None], None] = lambda cluster_id: None,
     ) -> None:
         """
         Args:
@@ -62,6 +63,8 @@ class Leadership:
             retry_s: Seconds between renewals or attempts.
             on_rival: Called with what another Regent serves that has had the same Lease for
                 ``duration_s``; None: no other one has it.
+            on_other_cluster: Called with the id of the Kafka cluster that the holder of the Lease
+                controls while this replica controls another one; None: that is not so.
         """
         self.term = Phase()
         self.serving = Phase()
@@ -71,6 +74,7 @@ class Leadership:
         self._held_at = float("-inf")
         self._problem: str | None = None
         self._on_rival = on_rival
+        self._on_other_cluster = on_other_cluster
         self._alone_at: float | None = None
 
     def set_elected(self, is_elected: bool) -> None:
@@ -107,7 +111,8 @@ class Leadership:
             self._report(None)
             self._held_at = now if is_held else float("-inf")
             self._notice(lease.rival, now)
-        should_serve = self.term.is_on or is_held
+            self._on_other_cluster(lease.other_cluster)
+        should_serve = is_held or (self.term.is_on and lease.other_cluster is None)
         if should_serve != self.serving.is_on:
             logger.info(
                 "Serving custom resources" if should_serve else "No longer serving resources",

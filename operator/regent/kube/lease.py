@@ -9,16 +9,23 @@ clock of the observer: clocks of other machines do not matter.
 
 Two Regents with one Lease would take it from each other for good, and in client mode one of them
 would serve nothing, without a word. So its holder says in it what it serves.
+
+Replicas of one Regent may be led to different Kafka clusters: a name in ``zookeeper`` leads
+elsewhere since one of them was started, or they are just getting another setting. Each is elected
+in its own one. So the holder also says which cluster it controls, and is left the Lease by who
+controls another one: both would carry out the same resources.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from regent.kube.client import KubeClient
+from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.errors import KubeConflictError, KubeNotFoundError
 
 _TRANSITIONS_MAX: Final = 2**31 - 1
@@ -27,6 +34,13 @@ _TRANSITIONS_MAX: Final = 2**31 - 1
 _SERVES: Final = "kafka.regent.dev/serves"
 """Annotation in which the holder of a Lease says what it serves, for people."""
 
+_CLUSTER_ID: Final = "kafka.regent.dev/cluster-id"
+"""Annotation with the id of the Kafka cluster that the holder controls; it is missing while the
+holder controls none."""
+
+_UNKNOWN_FOR_S: Final = "kafka.regent.dev/cluster-unknown-for-seconds"
+"""Annotation that says how long no holder has known the cluster, for the next one."""
+
 
 class Lease:
     """One Lease object, as one replica sees it.
@@ -34,6 +48,8 @@ class Lease:
     Attributes:
         rival: What the present holder says that it serves, if it is another Regent; None: it is a
             replica of this one, or nobody knows.
+        other_cluster: Id of the Kafka cluster that the present holder controls, if this process
+            controls another one; None: it does not, as far as is known.
     """
 
     def __init__(
@@ -45,12 +61,14 @@ class Lease:
         identity: str,
         serves: str,
         duration_s: int,
+        knowledge: ClusterKnowledge,
         now: Callable[[], datetime],
     ) -> None:
         """
         Args:
             identity: Differs between all replicas and their lives.
             serves: What is served, as all replicas of this Regent say it and others do not.
+            knowledge: Of the Kafka cluster: written down, and taken over from a former holder.
             now: Returns the present, aware.
         """
         self._client = client
@@ -59,6 +77,8 @@ class Lease:
         self._identity = identity
         self._serves = serves
         self.rival: str | None = None
+        self.other_cluster: str | None = None
+        self._knowledge = knowledge
         self._duration_s = duration_s
         self._now = now
         self._left_at: str | None = None  # its version, if it is ours as far as is known
@@ -69,19 +89,25 @@ class Lease:
         """Take or renew the Lease; whether it is held afterwards.
 
         Args:
-            by_force: Take it from another holder, too, even before it has expired.
+            by_force: Take it from another holder, too, even before it has expired: unless that one
+                controls another Kafka cluster, or may, as it is not known yet which one is ours.
 
         Raises:
             KubeError: The API server does not answer or refuses. Trying again is safe.
         """
         left_at, self._left_at = self._left_at, None
         if left_at is not None and await self._change(self._renewed(), version=left_at):
-            self.rival = None
+            self.rival = self.other_cluster = None
             return True
         body = await self._read()
         is_ours = _spec(body).get("holderIdentity") == self._identity
         has_expired = self._has_expired(body)
         self.rival = None if is_ours or has_expired else self._named_in(body)
+        theirs, ours = None if is_ours or has_expired else _cluster_in(body), self._cluster_id
+        self.other_cluster = None if ours is None or theirs == ours else theirs
+        by_force = by_force and theirs in (None, ours)
+        if body is not None and not is_ours and self.rival is None and self.other_cluster is None:
+            self._inherit(body)
         if not (by_force or is_ours or has_expired):
             return False
         if body is None:
@@ -95,7 +121,7 @@ class Lease:
 
     async def _change(self, spec: dict[str, Any], *, version: str | None) -> bool:
         """Whether it was changed, and is ours: not if it has another version, or does not exist."""
-        metadata: dict[str, Any] = {"annotations": {_SERVES: self._serves}}
+        metadata: dict[str, Any] = {"annotations": self._annotations()}
         if version is not None:
             metadata["resourceVersion"] = version
         patch: dict[str, Any] = {"metadata": metadata, "spec": spec}
@@ -138,11 +164,30 @@ class Lease:
         except KubeNotFoundError:
             return None
 
+    @property
+    def _cluster_id(self) -> str | None:
+        return self._knowledge.cluster_id
+
+    def _annotations(self) -> dict[str, str | None]:
+        return {
+            _SERVES: self._serves,
+            _CLUSTER_ID: self._cluster_id,
+            _UNKNOWN_FOR_S: f"{self._knowledge.unknown_for_s():.1f}",
+        }
+
+    def _inherit(self, body: Mapping[str, Any]) -> None:
+        """Since when the cluster is not known. How long ago that was written down is known by the
+        own clock only: from when on it has not changed."""
+        said = _seconds(_annotations_of(body).get(_UNKNOWN_FOR_S))
+        if said is not None:
+            unchanged_s = asyncio.get_running_loop().time() - self._seen_at
+            self._knowledge.inherit(said + unchanged_s)
+
     def _named_in(self, body: Mapping[str, Any] | None) -> str | None:
         """What the holder serves, if it is something else."""
         if body is None or not _spec(body).get("holderIdentity"):
             return None
-        said = (body["metadata"].get("annotations") or {}).get(_SERVES)
+        said = _annotations_of(body).get(_SERVES)
         return None if said == self._serves else said
 
     def _has_expired(self, body: dict[str, Any] | None) -> bool:
@@ -158,7 +203,10 @@ class Lease:
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
-            "metadata": {"name": self._name, "annotations": {_SERVES: self._serves}},
+            "metadata": {
+                "name": self._name,
+                "annotations": {k: v for k, v in self._annotations().items() if v is not None},
+            },
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": self._duration_s,
@@ -189,6 +237,27 @@ def _transitions(body: Mapping[str, Any]) -> int:
     """How often its holder has changed; 0 if it does not say so in a number."""
     said = _spec(body).get("leaseTransitions")
     return said if type(said) is int and said >= 0 else 0
+
+
+def _cluster_in(body: Mapping[str, Any] | None) -> str | None:
+    """Id of the Kafka cluster that the holder controls, if there is a holder and it says so."""
+    if body is None or not _spec(body).get("holderIdentity"):
+        return None
+    said = _annotations_of(body).get(_CLUSTER_ID)
+    return said if isinstance(said, str) else None
+
+
+def _annotations_of(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    return body["metadata"].get("annotations") or {}
+
+
+def _seconds(said: object) -> float | None:
+    """What an annotation says, in seconds; None if it is no number of them."""
+    try:
+        seconds = float(str(said))
+    except ValueError:
+        return None
+    return seconds if 0 <= seconds < math.inf else None
 
 
 def _spec(body: Mapping[str, Any] | None) -> Mapping[str, Any]:

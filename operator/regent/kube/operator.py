@@ -26,6 +26,7 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.absences import Absences
 from regent.kube.client import KubeClient
+from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
 from regent.kube.errors import KubeApiError
@@ -71,11 +72,12 @@ class KubeOperator:
         why_inactive: Callable[[], str | None],
         planning: PlanningTools | None = None,
         broker_questions: BrokerQuestionsPort | None = None,
+        knowledge: ClusterKnowledge | None = None,
     ) -> None:
         jitter, clock = random.random, shared_clock(client)  # chance that is no secret
         self._controller = controller
         self._settings = settings
-        self._absences = Absences(controller, settings, why_inactive=why_inactive)
+        self._absences = Absences(controller, settings, knowledge, why_inactive=why_inactive)
         self._broker_questions = broker_questions
         self._loop = asyncio.get_running_loop()
         self._is_open = True
@@ -286,14 +288,14 @@ async def run_kube(
     on_operator: Callable[[KubeOperator], None] | None = None,
     planning: PlanningTools | None = None,
     broker_questions: BrokerQuestionsPort | None = None,
+    knowledge: ClusterKnowledge | None = None,
 ) -> None:
     """Serve the custom resources until ``stop_event`` is set.
 
     Args:
         ready_flag: Set once all resources are known and watched.
         probes: Further liveness probes by name, for ``settings.liveness_endpoint``.
-        on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread; default: sets
-            ``stop_event``.
+        on_signal: Called for SIGTERM and SIGINT in the main thread; default: sets ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
         metrics: Counters of this process; default: some that are not exported.
@@ -302,6 +304,7 @@ async def run_kube(
         on_operator: Called with the operator before it starts, for metrics and tests.
         planning: What plans for spec.rebalance are made with; None: there is no planner.
         broker_questions: Asks brokers what only they know; None: statuses do without it.
+        knowledge: Since when nobody has known the cluster; default: one that begins now.
 
     Raises:
         Exception: A defect in one of the tasks that do the work. Whatever is wrong with the API
@@ -319,6 +322,7 @@ async def run_kube(
             why_inactive=why_inactive,
             planning=planning,
             broker_questions=broker_questions,
+            knowledge=knowledge,
         )
         stack.callback(operator.close)
         if on_operator is not None:

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from regent.kube.client import KubeClient
+from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.health import KubeHealth
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
@@ -66,10 +67,12 @@ class KubernetesSide:
         self._planning = planning
         self._broker_questions = broker_questions
         self._on_serving = on_serving
+        self._knowledge = ClusterKnowledge(controller)
         self._leadership = Leadership(
             duration_s=settings.lease_duration_s,
             retry_s=settings.lease_retry_s,
             on_rival=self._notice_rival,
+            on_other_cluster=self._notice_other_cluster,
         )
 
     def set_elected(self, is_elected: bool) -> None:
@@ -136,6 +139,7 @@ class KubernetesSide:
                 on_operator=self._set_operator,
                 planning=self._planning,
                 broker_questions=self._broker_questions,
+                knowledge=self._knowledge,
             )
         finally:
             self._on_serving(False)
@@ -154,6 +158,16 @@ class KubernetesSide:
             "of its own"
         )
 
+    def _notice_other_cluster(self, cluster_id: str | None) -> None:
+        self._health.leaves_resources_to(
+            cluster_id
+            and f"the holder of the Lease {self._settings.lease} controls Kafka cluster "
+            f"{cluster_id}, this replica {self._knowledge.cluster_id}: it serves no custom "
+            "resources as long as that is so. Replicas of one Regent have one cluster: if the "
+            "setting zookeeper leads elsewhere now, stop the replicas that were started before; a "
+            "Regent for another cluster needs a lease_name and a cluster_name of its own"
+        )
+
     def _client(self, max_connections: int, request_timeout_s: float) -> KubeClient:
         return KubeClient(
             max_connections=max_connections,
@@ -170,6 +184,7 @@ class KubernetesSide:
             identity=f"{socket.gethostname()}_{uuid.uuid4()}",
             serves=describe_scope(self._settings.served_resources),
             duration_s=self._settings.lease_duration_s,
+            knowledge=self._knowledge,
             now=lambda: datetime.now(UTC),
         )
 

@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 
 from regent.kube.client import APPLY_PATCH, MERGE_PATCH, KubeClient
+from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.errors import (
     KubeApiError,
     KubeConflictError,
@@ -22,6 +23,7 @@ from regent.kube.lease import Lease
 from regent.kube.listing import list_objects
 from regent.kube.rights import NEEDED, missing_rights
 from regent.kube.settings import KubeSettings
+from tests.support.viewed_port import ViewedPort
 from tests.unit.kube.small_server import STORED, THING, TOPIC, Credentials, Server
 
 
@@ -84,6 +86,7 @@ async def test_what_stands_in_front_of_an_api_server_is_not_taken_for_it(
         identity="a",
         serves="resources without spec.clusterRef",
         duration_s=15,
+        knowledge=ClusterKnowledge(ViewedPort()),
         now=lambda: datetime.now(UTC),
     )
     for ask in (lambda: lease.take(by_force=True), lambda: missing_rights(client, TOPIC, "x")):

@@ -3,74 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 
 import pytest
 
 from regent.kube.client import KubeClient
-from regent.kube.errors import (
-    KubeApiError,
-    KubeConflictError,
-    KubeNotFoundError,
-    KubeUnavailableError,
-)
-from regent.kube.leadership import Leadership
-from regent.kube.lease import Lease
+from regent.kube.errors import KubeUnavailableError
 from tests.unit.kube.jumping_clock import elapse, run
-
-DURATION_S = 15
-
-
-class LeaseServer(KubeClient):
-    """The API server as far as Leases go: one object, optimistic locking."""
-
-    def __init__(self) -> None:
-        super().__init__(max_connections=1, request_timeout_s=1)
-        self.body: dict[str, Any] | None = None
-        self.version = 0
-        self.refuses = False
-        self.has_namespace = True
-
-    @property
-    def holder(self) -> str | None:
-        return None if self.body is None else self.body["spec"].get("holderIdentity")
-
-    async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
-        if self.refuses:
-            raise KubeApiError("leases are forbidden", status=403)
-        body: Mapping[str, Any] = options.get("body") or {}
-        if method == "POST":
-            if not self.has_namespace:
-                raise KubeNotFoundError('namespaces "kafka" not found', status=404)
-            if self.body is not None:
-                raise KubeConflictError("exists", status=409)
-            return self._store({**body["metadata"]}, dict(body["spec"]))
-        if self.body is None:
-            raise KubeNotFoundError("no such lease", status=404)
-        if method == "PATCH":
-            metadata = body.get("metadata", {})
-            if metadata.get("resourceVersion", str(self.version)) != str(self.version):
-                raise KubeConflictError("changed", status=409)
-            return self._store(
-                {**self.body["metadata"], **metadata}, {**self.body["spec"], **body["spec"]}
-            )
-        return self.body
-
-    def edit(self, **spec: Any) -> None:
-        """Somebody changes the Lease by hand."""
-        assert self.body is not None
-        self._store(self.body["metadata"], {**self.body["spec"], **spec})
-
-    def _store(self, metadata: dict[str, Any], spec: dict[str, Any]) -> dict[str, Any]:
-        transitions = spec.get("leaseTransitions", 0)
-        if isinstance(transitions, int) and transitions >= 2**31:
-            raise KubeApiError("it does not fit into int32", status=400)
-        self.version += 1
-        self.body = {"metadata": {**metadata, "resourceVersion": str(self.version)}, "spec": spec}
-        return self.body
+from tests.unit.kube.replicas_with_a_lease import (
+    DURATION_S,
+    LeaseServer,
+    Replica,
+    Scenario,
+    play,
+)
 
 
 class FarLeaseServer(KubeClient):
@@ -100,44 +46,8 @@ class SilentLeaseServer(FarLeaseServer):
         return await super().request(method, path, **options)
 
 
-class Replica:
-    """One process."""
-
-    def __init__(self, server: KubeClient, name: str, *, serves: str = "all") -> None:
-        self.name = name
-        self.rival: str | None = None
-        self.leadership = Leadership(
-            duration_s=DURATION_S, retry_s=2, on_rival=partial(setattr, self, "rival")
-        )
-        lease = Lease(
-            server,
-            namespace="kafka",
-            name="regent",
-            identity=name,
-            serves=serves,
-            duration_s=DURATION_S,
-            now=lambda: datetime(2026, 1, 1, tzinfo=UTC),
-        )
-        self.task = asyncio.create_task(self.leadership.run(lease))
-
-    @property
-    def serves(self) -> bool:
-        return self.leadership.serving.is_on
-
-
-Scenario = Callable[[LeaseServer, Replica, Replica], Awaitable[None]]
-
-
 def _count_serving(*replicas: Replica) -> int:
     return sum(replica.serves for replica in replicas)
-
-
-def _play(scenario: Scenario) -> None:
-    async def play() -> None:
-        server = LeaseServer()
-        await scenario(server, Replica(server, "one"), Replica(server, "two"))
-
-    run(play())
 
 
 def test_the_elected_replica_serves_at_once_and_alone() -> None:
@@ -148,7 +58,7 @@ def test_the_elected_replica_serves_at_once_and_alone() -> None:
         await elapse(200)
         assert (one.serves, two.serves, server.holder) == (True, False, "one")
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_without_a_term_one_replica_serves_once_the_lease_has_expired() -> None:
@@ -161,7 +71,7 @@ def test_without_a_term_one_replica_serves_once_the_lease_has_expired() -> None:
         await elapse(200)
         assert _count_serving(one, two) == 1
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
@@ -176,7 +86,7 @@ def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
         assert server.body is not None
         assert server.body["spec"]["leaseTransitions"] == 1
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_who_loses_its_term_goes_on_as_observer() -> None:
@@ -187,7 +97,7 @@ def test_who_loses_its_term_goes_on_as_observer() -> None:
         await elapse(200)
         assert (one.serves, two.serves, server.holder) == (True, False, "one")
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_the_lease_is_released_at_the_end_and_another_one_observes_later() -> None:
@@ -203,7 +113,7 @@ def test_the_lease_is_released_at_the_end_and_another_one_observes_later() -> No
         await elapse(8)
         assert two.serves
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_without_rights_on_leases_the_elected_replica_serves_and_no_other() -> None:
@@ -216,7 +126,7 @@ def test_without_rights_on_leases_the_elected_replica_serves_and_no_other() -> N
         await elapse(3)
         assert not one.serves
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_a_lease_whose_namespace_does_not_exist_is_reported(
@@ -227,7 +137,7 @@ def test_a_lease_whose_namespace_does_not_exist_is_reported(
         await elapse(100)
         assert (one.serves, two.serves) == (False, False)
 
-    _play(scenario)
+    play(scenario)
     problems = [vars(each)["problem"] for each in caplog.records if hasattr(each, "problem")]
     assert 'namespaces "kafka" not found' in problems
 
@@ -244,7 +154,7 @@ def test_a_lease_whose_transitions_are_no_number_can_be_taken(transitions: objec
         assert server.body is not None
         assert server.body["spec"]["leaseTransitions"] == 1
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_a_lease_with_the_largest_number_of_transitions_can_be_taken() -> None:
@@ -256,7 +166,7 @@ def test_a_lease_with_the_largest_number_of_transitions_can_be_taken() -> None:
         await elapse(200)
         assert _count_serving(one, two) == 1
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> None:
@@ -269,7 +179,7 @@ def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> N
         await elapse(DURATION_S)
         assert not observer.serves
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_an_observer_that_gets_no_answer_stops_before_another_one_begins() -> None:
@@ -318,7 +228,7 @@ def test_the_elected_replica_gets_the_lease_though_the_other_one_renews_it_faste
         await elapse(200)
         assert (one.serves, two.serves, server.holder) == (False, False, "far")
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_the_elected_replica_keeps_the_lease_though_an_answer_takes_most_of_its_duration() -> None:
@@ -338,7 +248,7 @@ def test_the_elected_replica_keeps_the_lease_though_an_answer_takes_most_of_its_
         assert (one.serves, two.serves, server.holder) == (False, False, "far")
         assert server.body["spec"]["leaseTransitions"] == transitions + 2
 
-    _play(scenario)
+    play(scenario)
 
 
 def _play_rivals(scenario: Scenario) -> None:
@@ -384,7 +294,7 @@ def test_replicas_of_one_regent_are_no_rivals() -> None:
         await elapse(60)
         assert (one.rival, two.rival) == (None, None)
 
-    _play(scenario)
+    play(scenario)
 
 
 def test_a_lease_that_does_not_say_what_its_holder_serves_is_nobodys_else() -> None:
@@ -397,4 +307,4 @@ def test_a_lease_that_does_not_say_what_its_holder_serves_is_nobodys_else() -> N
         await elapse(10)
         assert (one.rival, two.rival) == (None, None)
 
-    _play(scenario)
+    play(scenario)

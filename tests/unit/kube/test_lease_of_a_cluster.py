@@ -1,0 +1,110 @@
+"""What the Lease says about the Kafka cluster: which one it is, and since when nobody knows it."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.replicas_with_a_lease import LeaseServer, Replica, play
+
+
+def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(5)
+        two.leadership.set_elected(True)  # which cluster it controls shows a moment later
+        await elapse(5)
+        assert server.holder == "one"
+        two.lead("second")
+        for _ in range(100):
+            await elapse(1)
+            assert (one.serves, server.holder) == (True, "one")
+        assert (two.serves, two.other_cluster, one.other_cluster) == (False, "first", None)
+        one.task.cancel()
+        await asyncio.gather(one.task, return_exceptions=True)
+        await elapse(5)
+        assert (two.serves, two.other_cluster, server.holder) == (True, None, "two")
+
+    play(scenario)
+
+
+def test_who_controls_no_cluster_any_more_keeps_the_lease_from_nobody() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(5)
+        two.lead("second")
+        await elapse(5)
+        one.stand_by()
+        await elapse(5)
+        assert (one.serves, two.serves, server.holder) == (False, True, "two")
+
+    play(scenario)
+
+
+def test_the_next_controller_of_the_same_cluster_gets_the_lease_of_one_that_is_gone() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(5)
+        server.edit(holderIdentity="one that was killed")
+        one.stand_by()
+        two.lead("first")
+        await elapse(3)
+        assert (one.serves, two.serves, server.holder) == (False, True, "two")
+
+    play(scenario)
+
+
+def test_replicas_that_fail_one_after_the_other_know_for_how_long_nobody_has_led() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(60)
+        one.stand_by()
+        for _ in range(4):
+            for replica in (two, one):
+                replica.lead("first", is_complete=False)
+                await elapse(20)
+                assert replica.serves
+                replica.stand_by()
+        assert 140 < one.knowledge.unknown_for_s() < 165
+        assert 140 < two.knowledge.unknown_for_s() < 165
+        two.lead("first")
+        await elapse(5)
+        two.stand_by()
+        await elapse(5)
+        assert 0 < one.knowledge.unknown_for_s() < 10
+
+    play(scenario)
+
+
+def test_a_process_that_ends_soon_again_and_again_goes_on_counting() -> None:
+    async def scenario() -> None:
+        server = LeaseServer()
+        for count in range(1, 8):
+            replica = Replica(server, "one")
+            replica.leadership.set_elected(True)
+            await elapse(20)
+            assert 17 * count < replica.knowledge.unknown_for_s() <= 20 * count
+            replica.task.cancel()
+            await asyncio.gather(replica.task, return_exceptions=True)
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("said", ["soon", "nan", "inf", "-1", ""])
+def test_a_lease_that_says_nothing_of_use_about_the_cluster_can_be_taken(said: str) -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.leadership.set_elected(True)
+        await elapse(1)
+        assert server.body is not None
+        annotations = server.body["metadata"]["annotations"]
+        annotations["kafka.regent.dev/cluster-unknown-for-seconds"] = said
+        server.edit(holderIdentity="somebody")
+        one.leadership.set_elected(False)
+        two.leadership.set_elected(True)
+        await elapse(1)
+        assert two.serves
+        assert two.knowledge.unknown_for_s() < 5
+
+    play(scenario)
