@@ -82,6 +82,10 @@ class Leadership:
         self.term.set(is_elected)
         self._changed.set()
 
+    def look_again(self) -> None:
+        """This replica controls a Kafka cluster now, or another one than before, or none."""
+        self._changed.set()
+
     async def run(self, lease: Lease) -> None:
         """Keep the Lease until cancelled; then release it."""
         try:
@@ -112,7 +116,7 @@ class Leadership:
             self._held_at = now if is_held else float("-inf")
             self._notice(lease.rival, now)
             self._on_other_cluster(lease.other_cluster)
-        should_serve = is_held or (self.term.is_on and lease.other_cluster is None)
+        should_serve = is_held or (self.term.is_on and not lease.is_left)
         if should_serve != self.serving.is_on:
             logger.info(
                 "Serving custom resources" if should_serve else "No longer serving resources",

@@ -48,8 +48,6 @@ class Lease:
     Attributes:
         rival: What the present holder says that it serves, if it is another Regent; None: it is a
             replica of this one, or nobody knows.
-        other_cluster: Id of the Kafka cluster that the present holder controls, if this process
-            controls another one; None: it does not, as far as is known.
     """
 
     def __init__(
@@ -77,7 +75,7 @@ class Lease:
         self._identity = identity
         self._serves = serves
         self.rival: str | None = None
-        self.other_cluster: str | None = None
+        self._cluster_of_holder: str | None = None
         self._knowledge = knowledge
         self._duration_s = duration_s
         self._now = now
@@ -85,29 +83,41 @@ class Lease:
         self._seen: object = ()
         self._seen_at = 0.0
 
+    @property
+    def is_left(self) -> bool:
+        """Whether the holder controls another Kafka cluster than this process, or may: it is not
+        known yet which one that is."""
+        return self._cluster_of_holder not in (None, self._cluster_id)
+
+    @property
+    def other_cluster(self) -> str | None:
+        """Id of the Kafka cluster that the holder controls, if this process controls another one;
+        None: that is not so, as far as is known."""
+        is_known = self._cluster_id is not None
+        return self._cluster_of_holder if is_known and self.is_left else None
+
     async def take(self, *, by_force: bool) -> bool:
         """Take or renew the Lease; whether it is held afterwards.
 
         Args:
-            by_force: Take it from another holder, too, even before it has expired: unless that one
-                controls another Kafka cluster, or may, as it is not known yet which one is ours.
+            by_force: Take it from another holder, too, even before it has expired, unless it
+                :attr:`is_left`.
 
         Raises:
             KubeError: The API server does not answer or refuses. Trying again is safe.
         """
         left_at, self._left_at = self._left_at, None
         if left_at is not None and await self._change(self._renewed(), version=left_at):
-            self.rival = self.other_cluster = None
+            self.rival = self._cluster_of_holder = None
             return True
         body = await self._read()
         is_ours = _spec(body).get("holderIdentity") == self._identity
         has_expired = self._has_expired(body)
         self.rival = None if is_ours or has_expired else self._named_in(body)
-        theirs, ours = None if is_ours or has_expired else _cluster_in(body), self._cluster_id
-        self.other_cluster = None if ours is None or theirs == ours else theirs
-        by_force = by_force and theirs in (None, ours)
-        if body is not None and not is_ours and self.rival is None and self.other_cluster is None:
+        self._cluster_of_holder = None if is_ours or has_expired else _cluster_in(body)
+        if body is not None and not (is_ours or self.rival or self.other_cluster):
             self._inherit(body)
+        by_force = by_force and not self.is_left
         if not (by_force or is_ours or has_expired):
             return False
         if body is None:

@@ -93,12 +93,28 @@ class KubernetesSide:
     async def run(self, stop_event: asyncio.Event) -> None:
         """Serve whenever it is this replica's turn, until ``stop_event`` is set. A defect is logged
         and followed by another attempt."""
+        self._controller.subscribe(self._cluster_listener())
         await supervise(
             lambda: self._live(stop_event),
             stop_event=stop_event,
             health=self._health,
             jitter=random.random,
         )
+
+    def _cluster_listener(self) -> Callable[[frozenset[str] | None], None]:
+        """Called in the controller's thread. The Lease depends on the cluster, and must not wait
+        for its next renewal."""
+        loop, cluster_id = asyncio.get_running_loop(), self._knowledge.cluster_id
+
+        def listener(_: frozenset[str] | None) -> None:
+            nonlocal cluster_id
+            before, cluster_id = cluster_id, self._knowledge.cluster_id
+            if cluster_id != before:
+                # The loop may have ended.
+                with contextlib.suppress(RuntimeError):
+                    loop.call_soon_threadsafe(self._leadership.look_again)
+
+        return listener
 
     async def _live(self, stop_event: asyncio.Event) -> None:
         async with contextlib.AsyncExitStack() as stack:

@@ -6,10 +6,12 @@ import asyncio
 
 import pytest
 
+from regent.zk_data import paths
+from regent.zk_data.operations import SetData
 from sandbox import wait_until_async
-from tests.integration.kube.conftest import Namespace, supervised, topic
+from tests.integration.kube.conftest import Namespace, supervised, topic, wait_for
 from tests.support.kubernetes_proxy import KubernetesProxy
-from tests.support.live_controller import LiveController
+from tests.support.live_controller import CONTROLLER_ID, LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = pytest.mark.integration
@@ -39,3 +41,32 @@ async def test_the_lease_is_renewed_while_writes_wait_for_a_slow_api_server(
         )
         proxy.release_writes()
         await namespace.wait_condition("topic-0", "Ready", "True")
+
+
+@pytest.mark.usefixtures("kubeconfig")
+async def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve(
+    namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    first = LiveController(cluster)
+    with SimulatedCluster() as other:
+        other.write(SetData(paths.CLUSTER_ID, b'{"version":"1","id":"another"}'))
+        second = LiveController(other, controller_id=CONTROLLER_ID + 1)
+        # long enough for a busy machine to renew it: nobody else takes it
+        async with supervised(second, [namespace.name], lease_duration_s=60) as health:
+            async with supervised(first, [namespace.name], lease_duration_s=60):
+                namespace.apply(topic("orders"))
+                body = await namespace.wait_condition("orders", "Ready", "True")
+                holder, waiting = (
+                    (first, second)
+                    if body["status"]["clusterId"] == first.view.cluster_id
+                    else (second, first)
+                )
+                assert waiting.view.is_active
+                namespace.delete("orders")
+                await namespace.wait_gone("orders")
+                assert "orders" not in holder.view.topics
+            assert waiting.changes == []
+            await wait_for(lambda: health.left_to is None, describe="the Lease to be free")
+            namespace.apply(topic("payments"))
+            await namespace.wait_condition("payments", "Ready", "True")
+            assert other.topics == ("payments",)

@@ -16,7 +16,7 @@ def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve() -> None
         await elapse(5)
         two.leadership.set_elected(True)  # which cluster it controls shows a moment later
         await elapse(5)
-        assert server.holder == "one"
+        assert (two.serves, two.other_cluster, server.holder) == (False, None, "one")
         two.lead("second")
         for _ in range(100):
             await elapse(1)
@@ -26,6 +26,22 @@ def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve() -> None
         await asyncio.gather(one.task, return_exceptions=True)
         await elapse(5)
         assert (two.serves, two.other_cluster, server.holder) == (True, None, "two")
+
+    play(scenario)
+
+
+def test_who_controls_the_same_cluster_serves_though_the_lease_cannot_be_kept_any_more() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(5)
+        two.leadership.set_elected(True)
+        await elapse(1)
+        server.refuses = True
+        await elapse(5)
+        assert not two.serves
+        two.lead("first")
+        await elapse(5)
+        assert two.serves
 
     play(scenario)
 
@@ -49,7 +65,12 @@ def test_the_next_controller_of_the_same_cluster_gets_the_lease_of_one_that_is_g
         await elapse(5)
         server.edit(holderIdentity="one that was killed")
         one.stand_by()
+        two.leadership.set_elected(True)
+        await elapse(0.1)
         two.lead("first")
+        two.leadership.look_again()
+        await elapse(0.1)
+        assert (two.serves, server.holder) == (True, "two")
         await elapse(3)
         assert (one.serves, two.serves, server.holder) == (False, True, "two")
 
