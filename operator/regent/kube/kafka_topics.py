@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import uuid
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -66,6 +66,7 @@ class KafkaTopics:
         waiting: Those whose partitions wait until others have arrived.
         without_name: Those that were refused because of their topics' names, with the name in
             metrics that others have.
+        unreadable: Returns the namespaces that cannot be read any more.
         is_with_definition: Returns whether a KafkaTopic that is deleted since then is deleted
             together with its definition, by an answer that may have that age in seconds.
     """
@@ -83,6 +84,7 @@ class KafkaTopics:
     new_topic_id: Callable[[], uuid.UUID]
     is_with_definition: Callable[[datetime, float], Awaitable[bool]]
     absence: Callable[[Mapping[str, Any]], Absence] = lambda _: Absence()
+    unreadable: Callable[[], Collection[str]] = tuple
     waiting: dict[ObjectKey, None] = field(default_factory=dict)
     without_name: dict[ObjectKey, str] = field(default_factory=dict)
 
@@ -143,6 +145,7 @@ class KafkaTopics:
             name_rules=self.settings.topic_name_rules,
             moving_elsewhere=self.moving.elsewhere(resource.topic_name, at=at),
             goes_with_definition=memory.goes_with_definition,
+            unreadable_namespaces=self.unreadable(),
         )
         if request.config is None and request.created is not None and request.is_as_created:
             config = request.created.config

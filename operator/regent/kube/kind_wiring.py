@@ -115,6 +115,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         settings=around.settings,
         view=around.view,
         absence=around.absence,
+        unreadable=lambda: around.health.of(KAFKA_TOPIC.kind.kind).unreadable,
         now=around.now,
         jitter=around.jitter,
         new_topic_id=uuid.uuid4,

@@ -146,3 +146,7 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
             api.kubectl, "wait", "--for=delete", "namespace/shop", "--timeout=180s"
         )
         assert "orders" in controller.view.topics, "released, not deleted"
+        home.apply(topic("orders"))
+        body = await home.wait_condition("orders", "Stalled", "True", "ResourceConflict")
+        message = condition(body, "Ready")["message"]
+        assert "if the namespace is gone, take it off the list" in message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import uuid
 
 import pytest
@@ -32,6 +33,16 @@ class TestConflict:
         assert plan.commands == ()
         assert state(plan)["Stalled"] == "True/ResourceConflict"
         assert "KafkaTopic shop/elder" in said(plan).message
+
+    def test_who_may_be_gone_is_not_said_to_have_to_be_deleted(self) -> None:
+        """Its namespace cannot be read any more."""
+        other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
+        loser = request(resource(), view(topic()), config={}, others=[other])
+        assert "delete one of the two" in said(plan_topic(loser)).message
+        loser = dataclasses.replace(loser, unreadable_namespaces={other.namespace})
+        message = said(plan_topic(loser)).message
+        assert "delete one of the two" not in message
+        assert "take it off the list of namespaces and restart Regent" in message
 
     def test_the_loser_lets_go_of_everything(self) -> None:
         other = claim(resource(name="owner", uid="u0", status=OWNED))

@@ -146,11 +146,24 @@ def _conflict(request: TopicRequest) -> TopicPlan:
         Progress.STALLED,
         ConditionReason.RESOURCE_CONFLICT,
         f"KafkaTopic {request.winner} declares topic {request.topic_name}, too, and owns it or is "
-        "older; delete one of the two, or let this one only watch (managementPolicy: Observe)",
+        f"older; {_way_out_of_conflict(request)}",
     )
     return Plan(
         status=_status(request, assessment, ownership=None, managed_config=()),
         finalizer=_release(request),
+    )
+
+
+def _way_out_of_conflict(request: TopicRequest) -> str:
+    """One that was seen before its namespace became unreadable keeps its topic: that it cannot be
+    read does not say that it is gone."""
+    winner = request.winner
+    if winner is None or winner.namespace not in request.unreadable_namespaces:
+        return "delete one of the two, or let this one only watch (managementPolicy: Observe)"
+    return (
+        f"whether it still exists is not known: Regent may not read namespace {winner.namespace} "
+        "any more. Give it its rights there back; or, if the namespace is gone, take it off the "
+        "list of namespaces and restart Regent"
     )
 
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import enum
 import uuid
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -77,6 +77,8 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         usage: What brokers have said about :attr:`usage_question`; None: nothing yet.
         goes_with_definition: Whether the resource is deleted together with the definition of its
             kind.
+        unreadable_namespaces: Those whose KafkaTopics are known as they were when they could be
+            read.
         topic: The topic, None if the view does not have it (which means little while incomplete).
     """
 
@@ -89,6 +91,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     moving_elsewhere: int = 0
     usage: TopicUsage | None = None
     goes_with_definition: bool = False
+    unreadable_namespaces: Collection[str] = ()
     topic: TopicView | None = field(init=False)
 
     def __post_init__(self) -> None:
