@@ -15,6 +15,7 @@ from typing import Any
 from regent.controller.state.states import PARTITION_PREVIOUS_STATES, REPLICA_PREVIOUS_STATES
 from regent.resources.crd import render_crds
 from regent.settings import Settings
+from regent.settings.hosts import HOST_PATTERN
 from regent.settings.markdown import render_markdown
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -71,7 +72,7 @@ _NOT_IN_A_CHART = {"without_kubernetes", "controller_id"}
 
 
 def _chart_values_schema() -> dict[Path, str]:
-    """The chart's schema, whose part on ``settings`` comes from the settings of the program."""
+    """The chart's schema: what it says of ``settings`` and hosts comes from the program."""
     path = ROOT / "charts" / "regent" / "values.schema.json"
     schema = json.loads(path.read_text(encoding="utf-8"))
     fields = Settings.model_json_schema()["properties"]
@@ -84,6 +85,9 @@ def _chart_values_schema() -> dict[Path, str]:
             if name not in _SET_BY_THE_CHART | _NOT_IN_A_CHART
         },
     }
+    endpoint = schema["properties"]["endpoint"]["properties"]
+    for place in (endpoint, endpoint["listeners"]["items"]["properties"]):
+        place["advertisedHost"]["pattern"] = f"^$|{HOST_PATTERN}"
     return {path: json.dumps(schema, indent=2) + "\n"}
 
 

@@ -142,6 +142,13 @@ def value_paths() -> list[str]:
         ({"settings": {"topic_name_rules": ["team-a=team/*"]}}, "topic_name_rules"),
         ({"settings": {"endpoint_super_users": ["kafka"]}}, "endpoint_super_users"),
         ({"settings": {"endpoint_further_listeners": ["EXTERNAL:9093"]}}, "further_listeners"),
+        ({"settings": {"endpoint_further_listeners": ["EXTERNAL://:65536"]}}, "further_listeners"),
+        ({"settings": {"replica_advertised_host": "regent-0:9096"}}, "replica_advertised_host"),
+        ({"settings": {"endpoint_advertised_host": "[::1]"}}, "endpoint_advertised_host"),
+        ({"endpoint__advertisedHost": "regent:9092"}, "advertisedHost"),
+        ({"settings": {"election_path": "/brokers/regent"}}, "election_path"),
+        ({"settings": {"election_path": "/regent/topic_ids"}}, "election_path"),
+        ({"settings": {"eviction_pods": ["kafka"]}}, "eviction_pods"),
         ({**_HOOK, "evictionHook__brokerPods": {"app kafka": "yes"}}, "brokerPods"),
         ({**_HOOK, "evictionHook__brokerPods": {"app": "a=b"}}, "brokerPods"),
         ({"podDisruptionBudget__maxUnavailable": "half"}, "maxUnavailable"),
@@ -156,7 +163,10 @@ def test_what_regent_takes_is_not_refused(render: Render) -> None:
     settings = {
         "topic_name_rules": ["team-a=team-a.*", "* = {namespace}.*", "platform=*"],
         "endpoint_super_users": ["User:kafka", "User:CN=broker-1,O=Example: Kafka"],
-        "endpoint_further_listeners": ["EXTERNAL://[::1]:9093", "Other://:9094"],
+        "endpoint_further_listeners": ["EXTERNAL://[::1]:9093", "Other://:65535"],
+        "replica_advertised_host": "fe80::1%eth0",
+        "endpoint_advertised_host": "::ffff:10.0.0.1",
+        "election_path": "/regent/elections/brokers",
     }
     pods = {"app.kubernetes.io/name": "kafka", "tier": ""}
     rendered = render(

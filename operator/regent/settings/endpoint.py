@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field, field_validator, model_validator
 from pydantic_settings import NoDecode
 
 from regent.model.cluster import Address
-from regent.settings.hosts import host_of_others
+from regent.settings.hosts import HostOfOthers
 from regent.settings.lists import ListenerAddress, Principal, parts
 
 SaslMechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
@@ -37,7 +37,7 @@ class EndpointOptions(BaseModel):
         le=65_535,
         description="Its port; 0 takes any free one. By default nobody is served.",
     )
-    endpoint_advertised_host: str | None = Field(
+    endpoint_advertised_host: HostOfOthers | None = Field(
         default=None,
         description="Name or address under which brokers and clients reach it. By default "
         "`endpoint_host`, and if that stands for all addresses of the machine, the machine's full "
@@ -224,11 +224,6 @@ class EndpointOptions(BaseModel):
     def _check_listener_addresses(cls, value: tuple[str, ...]) -> tuple[str, ...]:
         listener_addresses(value)
         return value
-
-    @field_validator("endpoint_advertised_host")
-    @classmethod
-    def _check_advertised_host(cls, value: str | None) -> str | None:
-        return None if value is None else host_of_others(value)
 
     @model_validator(mode="after")
     def _check_port_of_further_listeners(self) -> Self:

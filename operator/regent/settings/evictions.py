@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field, field_validator
 from pydantic_settings import NoDecode
 
-from regent.settings.lists import parts
+from regent.settings.lists import PodLabel, parts
 
 _LABEL: Final = re.compile(r"[^=\s]+=[^=\s]*", re.ASCII)
 
@@ -42,7 +42,7 @@ class EvictionOptions(BaseModel):
         "path `/evictions/SECRET` is answered. It is read for each request. Without it everybody "
         "who reaches the port can have brokers drained.",
     )
-    eviction_pods: Annotated[tuple[str, ...], NoDecode] = Field(
+    eviction_pods: Annotated[tuple[PodLabel, ...], NoDecode] = Field(
         default=(),
         description="Labels of the brokers' pods, as `NAME=VALUE`: a pod with all of them is a "
         "broker. As option and in the environment separated by commas.",

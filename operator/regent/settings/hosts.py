@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import ipaddress
 import re
-from typing import Final
+from typing import Annotated, Final
 
-_NAME: Final = re.compile(r"[^\s:/\\@,;\[\]]{1,253}")
+from pydantic import AfterValidator, WithJsonSchema
+
+_NAME: Final = r"[^\s:/\\@,;\[\]]{1,253}"
+_IPV6: Final = r"([0-9a-fA-F:]*::|([0-9a-fA-F]{1,4}:){6})[0-9a-fA-F:.]*(%[^\s/\[\]]+)?"
+
+HOST_PATTERN: Final = f"^({_NAME}|{_IPV6})$"
+"""The form of a name or an address, for a JSON schema."""
 
 
 def host_of_others(text: str) -> str:
@@ -19,8 +25,15 @@ def host_of_others(text: str) -> str:
     try:
         ipaddress.ip_address(text)
     except ValueError:
-        if _NAME.fullmatch(text) is None:
+        if re.fullmatch(_NAME, text) is None:
             raise ValueError(
                 f"{text!r} is neither the name of a host nor an address (without brackets)"
             ) from None
     return text
+
+
+HostOfOthers = Annotated[
+    str,
+    AfterValidator(host_of_others),
+    WithJsonSchema({"type": "string", "pattern": HOST_PATTERN}),
+]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from pydantic import WithJsonSchema
 
@@ -13,10 +13,13 @@ def _shaped(pattern: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
 
 
+_PORT: Final = "([0-9]{1,4}|[0-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
+
 ListenerAddress = Annotated[
     str,
-    _shaped(r"[^\s:/]+://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]*):[0-9]{1,5}"),
+    _shaped(rf"[^\s:/]+://(\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]*):{_PORT}"),
 ]
+PodLabel = Annotated[str, _shaped(r"[^=\s]+=[^=\s]*")]
 Principal = Annotated[str, _shaped("[^:]+:.+")]
 TopicNameRuleText = Annotated[
     str,

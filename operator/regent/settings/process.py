@@ -56,6 +56,15 @@ _NOTES_OF_REGENT: Final = (
 )
 """Below ``/regent``: where a contender's node would be taken for a note, and removed."""
 
+_TAKEN_PATHS: Final = "|".join(
+    (
+        rf"^/({'|'.join(sorted(_ROOTS_OF_KAFKA))})(/|$)",
+        rf"^/regent(/({'|'.join(_NOTES_OF_REGENT)})(/|$)|$)",
+        r"/\.\.?(/|$)",
+    )
+)
+"""The same, for a JSON schema."""
+
 
 class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, BaseSettings):
     """Settings of one Regent process."""
@@ -146,6 +155,7 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
     election_path: str = Field(
         default="/regent/election",
         pattern=r"^(/[^/]+)+$",
+        json_schema_extra={"not": {"pattern": _TAKEN_PATHS}},
         description="Where the replicas of Regent elect one among themselves in ZooKeeper, below "
         "the chroot. Not in a part of it that is Kafka's, nor among Regent's notes. All Regents of "
         "a Kafka cluster need the same: one with another path does not become the controller while "

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import BaseModel, Field, field_validator
+from pydantic import BaseModel, Field
 
-from regent.settings.hosts import host_of_others
+from regent.settings.hosts import HostOfOthers
 
 
 class ReplicaOptions(BaseModel):
@@ -24,7 +24,7 @@ class ReplicaOptions(BaseModel):
         le=65_535,
         description="Its port; 0 takes any free one. Other replicas find it in ZooKeeper.",
     )
-    replica_advertised_host: str | None = Field(
+    replica_advertised_host: HostOfOthers | None = Field(
         default=None,
         description="Name or address under which other replicas reach it. By default the address "
         "from which this machine reaches ZooKeeper (in a pod the pod's).",
@@ -74,8 +74,3 @@ class ReplicaOptions(BaseModel):
         description="How long after a take-over by suspicion the next one may come, in seconds. "
         "The time doubles with each, up to an hour.",
     )
-
-    @field_validator("replica_advertised_host")
-    @classmethod
-    def _check_advertised_replica_host(cls, value: str | None) -> str | None:
-        return None if value is None else host_of_others(value)
