@@ -25,6 +25,7 @@ from sandbox.node.images import all_images
 from sandbox.process import ManagedProcess
 from sandbox.progress import note
 from sandbox.spark_operator import spark_application_definition
+from sandbox.stop_signals import stop_signals
 from sandbox.tools import KafkaTools
 from sandbox.zookeeper import ZooKeeper, ZooKeeperEnsemble
 
@@ -256,9 +257,8 @@ def _until_signal() -> Iterator[list[signal.Signals]]:
             received.append(signal.Signals(number))
             raise _Stopped
 
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        if number is not signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
-            signal.signal(number, on_signal)
+    for number in stop_signals():
+        signal.signal(number, on_signal)
     try:
         yield received
     except _Stopped:

@@ -17,6 +17,7 @@ from sandbox.kafka import KafkaCluster
 from sandbox.process import ManagedProcess
 from sandbox.progress import note
 from sandbox.regent_process import RegentProcess
+from sandbox.stop_signals import stop_signals
 from sandbox.tools import KafkaTools
 from sandbox.zookeeper import ZooKeeper
 
@@ -51,12 +52,13 @@ def main(once: bool) -> None:
 
 
 class _StopRequestedError(Exception):
-    """Ctrl-C or SIGTERM."""
+    """Ctrl-C, SIGTERM, or the end of the terminal."""
 
 
 @contextmanager
 def _stop_event() -> Iterator[threading.Event]:
-    """Set by Ctrl-C or SIGTERM. During the start-up they end it by an exception."""
+    """Set by Ctrl-C, SIGTERM, or the end of the terminal. During the start-up they end it by an
+    exception."""
     stopped = threading.Event()
 
     def handle(number: int, _frame: object) -> None:
@@ -64,7 +66,7 @@ def _stop_event() -> Iterator[threading.Event]:
             stopped.set()
             raise _StopRequestedError
 
-    before = {n: signal.signal(n, handle) for n in (signal.SIGINT, signal.SIGTERM)}
+    before = {n: signal.signal(n, handle) for n in stop_signals()}
     try:
         yield stopped
     finally:

@@ -5,6 +5,7 @@ alike, so there is one form for all of them. Output of the command goes to a fil
 line of it stands at the end of each progress line.
 """
 
+import contextlib
 import subprocess
 import sys
 import tempfile
@@ -23,8 +24,9 @@ _SHOWN_CHARACTERS = 90
 
 
 def note(text: str) -> None:
-    """One line about what is happening."""
-    print(f"[sandbox] {text}", file=sys.stderr, flush=True)
+    """One line about what is happening, if anybody reads it: a terminal may be closed."""
+    with contextlib.suppress(OSError):
+        print(f"[sandbox] {text}", file=sys.stderr, flush=True)
 
 
 def run_step(

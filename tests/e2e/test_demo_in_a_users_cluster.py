@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +14,8 @@ import pytest
 import yaml
 
 from sandbox import KubernetesApi, ZooKeeper, wait_until
+from sandbox.demo_kubernetes import borrowed_cluster
+from sandbox.errors import CommandError
 from sandbox.regent_process import RegentProcess
 from tests.e2e.test_demo import Demo
 
@@ -108,6 +113,65 @@ def test_definitions_that_the_demo_brought_go_with_it(api: KubernetesApi, tmp_pa
         describe="the definitions to be gone",
         timeout_s=120,
     )
+
+
+def wait_until_clean(api: KubernetesApi, namespaces: dict[str, str]) -> None:
+    wait_until(
+        lambda: (listed(api, "crd"), listed(api, "namespaces").keys()),
+        until=lambda left: left == ({}, namespaces.keys()),
+        describe="everything of the demo to be gone",
+        timeout_s=120,
+    )
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_that_is_stopped_at_its_beginning_leaves_nothing(
+    api: KubernetesApi, tmp_path: Path, number: signal.Signals
+) -> None:
+    namespaces = listed(api, "namespaces")
+    demo = Demo(tmp_path, "--once", kubeconfig=api.kubeconfig)
+    try:
+        wait_until(
+            lambda: listed(api, "namespaces").keys() - namespaces.keys(),
+            describe="the namespace of the demo",
+            timeout_s=120,
+            interval_s=0.01,
+        )
+        os.killpg(demo.process.pid, number)
+        assert demo.wait() == 0, demo.output
+    finally:
+        demo.kill()
+    assert demo.output.endswith("stopped\n")
+    wait_until_clean(api, namespaces)
+
+
+def test_definitions_go_with_the_last_of_several_demos(api: KubernetesApi) -> None:
+    namespaces = listed(api, "namespaces")
+    with ExitStack() as second:
+        with ExitStack() as first:
+            borrowed_cluster(first, str(api.kubeconfig))
+            served = borrowed_cluster(second, str(api.kubeconfig))
+            served("delete", "ktopic", "--all")  # as a demo does before its Regent starts
+        assert DEFINITION in {name.removeprefix("/") for name in listed(api, "crd")}
+    wait_until_clean(api, namespaces)
+
+
+def test_without_the_right_to_remove_it_nothing_is_created(tmp_path: Path) -> None:
+    with KubernetesApi(users={"guest": ["guests"]}) as api:
+        verbs = ["get", "list", "create", "update"]
+        role = {
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": "guests"},
+            "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": verbs}],
+        }
+        api.kubectl("apply", "-f", "-", stdin=json.dumps(role))
+        api.kubectl("create", "clusterrolebinding", "g", "--clusterrole=guests", "--group=guests")
+        before = (listed(api, "crd"), listed(api, "namespaces"))
+        kubeconfig = str(api.kubeconfig_for("guest"))
+        with ExitStack() as stack, pytest.raises(CommandError, match="no right to delete names"):
+            borrowed_cluster(stack, kubeconfig)
+        assert (listed(api, "crd"), listed(api, "namespaces")) == before
 
 
 def test_another_version_of_the_definitions_is_not_overwritten(
