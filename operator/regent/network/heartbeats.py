@@ -101,7 +101,8 @@ class Heartbeats:
     ) -> None:
         """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         self._on_suspected, self._on_named, self._is_ready = on_suspected, on_named, is_ready
-        self._thread.start()
+        if self._thread.ident is None:  # else a former attempt has found its thread later
+            self._thread.start()
         self._started.result()
 
     def leave(self) -> None:

@@ -248,7 +248,20 @@ class ViewPublisher:
         self._brokers_changed = self._answers_changed = False
 
     async def run(self) -> None:
-        """Keep the view up to date until cancelled."""
+        """Keep the view up to date until cancelled.
+
+        If a defect ends it, the view is incomplete. The next run begins with everything.
+        """
+        try:
+            await self._follow()
+        except Exception:
+            self._complete_of = None
+            self._to_describe = self._controller.active
+            self._wake.set()
+            self._swap()
+            raise
+
+    async def _follow(self) -> None:
         while True:
             await self._until_woken()
             self._wake.clear()

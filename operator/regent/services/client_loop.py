@@ -36,6 +36,7 @@ from regent.runtime.collector import Collector
 from regent.runtime.command_reply import is_given_up
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
+from regent.runtime.restarted_parts import COLLECTION, VIEW, RestartedParts
 from regent.runtime.standby_keeper import SELF_CHECK_INTERVAL_S
 from regent.runtime.standby_reader import StandbyReader
 from regent.runtime.view_publisher import Describing, ViewPublisher
@@ -76,6 +77,7 @@ class ClientLoop:
     Attributes:
         steering: What is known of the cluster, and what is done with it.
         publisher: Publishes that.
+        parts: What goes on after a defect.
         connections: To ZooKeeper and to the brokers.
         problem: Why the cluster cannot be followed, None if it can.
 
@@ -113,6 +115,7 @@ class ClientLoop:
         self._retry_pause_s = retry_pause_s
         self._settle_interval_s = settle_interval_s
         self._self_check_interval_s = self_check_interval_s
+        self.parts = RestartedParts()
         self._collector = Collector()
         self._reader = StandbyReader(
             zookeeper=self.connections.zookeeper,
@@ -146,12 +149,9 @@ class ClientLoop:
         running = {
             stopping,
             asyncio.create_task(self._run(), name="client"),
-            asyncio.create_task(self.publisher.run(), name="view"),
+            asyncio.create_task(self.parts.run(VIEW, self.publisher.run), name=VIEW),
             asyncio.create_task(self.connections.start(), name="session start"),
-            asyncio.create_task(
-                self._collector.collect_at_quiet_moments(lambda: not self.waiting),
-                name="collector",
-            ),
+            asyncio.create_task(self.parts.run(COLLECTION, self._collect), name=COLLECTION),
         }
         try:
             while not stopping.done():
@@ -166,6 +166,9 @@ class ClientLoop:
             self._interpreter.close()
             self._admin.close()
             await self.connections.close()
+
+    async def _collect(self) -> None:
+        await self._collector.collect_at_quiet_moments(lambda: not self.waiting)
 
     @property
     def waiting(self) -> int:

@@ -95,9 +95,10 @@ class ClientService(ServiceThread):
     def remark(self) -> str | None:
         """What is worth knowing though resources could be served here, or None."""
         view = self.view
-        if view.is_client and view.controller_id not in view.brokers:
-            return "no broker is the controller: nothing is reassigned, nobody is elected"
-        return None
+        failed = None if self._parts is None else self._parts.parts.problem()
+        nobody = view.is_client and view.controller_id not in view.brokers
+        leaderless = "no broker is the controller: nothing is reassigned, nobody is elected"
+        return "; ".join(each for each in (failed, leaderless if nobody else None) if each) or None
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""

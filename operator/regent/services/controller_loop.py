@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import random
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from typing import Final, NamedTuple
 
 from regent.controller import events as e
@@ -31,6 +32,7 @@ from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect, EndpointPort, Serve
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.replica_keeper import ReplicaKeeper
+from regent.runtime.restarted_parts import COLLECTION, VIEW, RestartedParts
 from regent.runtime.standby_keeper import StandbyKeeper
 from regent.runtime.topic_waits import TopicWaits
 from regent.runtime.view_publisher import ViewPublisher
@@ -76,6 +78,7 @@ class ControllerLoop:
     ) -> None:
         randomness = random.SystemRandom()
         self.metrics = metrics
+        self.parts = RestartedParts()
         self.gauges = ControllerGauges()
         self._numbers_timer: asyncio.TimerHandle | None = None
         self._numbers_are_due = False
@@ -153,18 +156,10 @@ class ControllerLoop:
         running = {
             events,
             stopping,
-            asyncio.create_task(self.publisher.run(), name="view"),
-            asyncio.create_task(self._watch_uninformed(), name="unreached brokers"),
             asyncio.create_task(self.connections.start(), name="session start"),
-            asyncio.create_task(
-                self._collector.collect_at_quiet_moments(lambda: self.manager.is_idle),
-                name="collector",
-            ),
         }
-        if self.standby is not None:
-            running.add(asyncio.create_task(self.standby.run(), name="standby"))
-        if self.replicas is not None:
-            running.add(asyncio.create_task(self.replicas.run(), name="replicas"))
+        for name, part in self._restarted().items():
+            running.add(asyncio.create_task(self.parts.run(name, part), name=name))
         try:
             if self.endpoint is not None:
                 await self.endpoint.start()
@@ -185,6 +180,21 @@ class ControllerLoop:
             await self.connections.close()
             if self.replicas is not None:
                 await self.replicas.close()
+
+    def _restarted(self) -> dict[str, Callable[[], Awaitable[None]]]:
+        """Parts of which a defect must not cost the cluster its controller, by what they are."""
+        parts: dict[str, Callable[[], Awaitable[None]]] = {
+            VIEW: self.publisher.run,
+            "the look for brokers out of reach": self._watch_uninformed,
+            COLLECTION: partial(
+                self._collector.collect_at_quiet_moments, lambda: self.manager.is_idle
+            ),
+        }
+        if self.standby is not None:
+            parts["the standby's copy"] = self.standby.run
+        if self.replicas is not None:
+            parts["the knowledge of other replicas"] = self.replicas.run
+        return parts
 
     async def _watch_uninformed(self) -> None:
         """Publish what brokers out of reach do not know, until cancelled."""
@@ -244,6 +254,14 @@ class ControllerLoop:
 
     def processed(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
         """After every event: count it, and take the numbers that metrics show."""
+        if self.replicas is not None:
+            self.replicas.event_processed()
+        self.parts.do(
+            "what metrics show",
+            lambda: self._take_stock(state, queued_ms=queued_ms, took_ms=took_ms),
+        )
+
+    def _take_stock(self, state: ControllerState, *, queued_ms: float, took_ms: float) -> None:
         self.metrics.processed(state, queued_ms=queued_ms, took_ms=took_ms)
         self.connections.channels.answers_read(unread=self.manager.unread)
         self.publisher.look_for_answers()
@@ -255,8 +273,6 @@ class ControllerLoop:
             self._take_numbers_later()
         else:
             self._take_numbers()
-        if self.replicas is not None:
-            self.replicas.event_processed()
 
     def _take_numbers_later(self) -> None:
         """The balance of leaders takes a look at all that has changed, and brokers are about to be

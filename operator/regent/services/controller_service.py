@@ -237,6 +237,11 @@ class ControllerService(ServiceThread):
 
     def remark(self) -> str | None:
         """What is worth knowing though this process could be, or is, the controller; or None."""
+        failed = None if self._parts is None else self._parts.parts.problem()
+        return "; ".join(each for each in (failed, self._unserved()) if each) or None
+
+    def _unserved(self) -> str | None:
+        """Who cannot ask the controller."""
         served = self._config.served
         missing = listeners_not_served(self.view.brokers, served) if served else {}
         if not missing:

@@ -19,6 +19,7 @@ from regent.zk_data.operations import Create
 from sandbox import wait_until
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.thread_shortage import thread_shortage
 
 LOCALHOST = "127.0.0.1"
 QUEUE = "/regent/election"
@@ -96,6 +97,24 @@ def test_one_that_stops_hands_over_in_one_transaction(
     second.controller.wait_until_active()
     assert second.controller.view.controller_epoch == epoch + 1
     assert cluster.controller_epoch == epoch + 1
+
+
+def test_where_no_thread_can_be_started_it_leads_and_knows_others_later() -> None:
+    with ExitStack() as stack:
+        cluster = stack.enter_context(SimulatedCluster(session_timeout_s=60))
+        cluster.write(Create("/regent"), Create(QUEUE))
+        first = Replica(cluster, "first", contends=True)
+        with thread_shortage(started_by="controller") as refused:
+            stack.enter_context(first.controller)
+            wait_for(lambda: refused, "a thread to be refused")
+            wait_for(first.controller.service.remark, "the failure to be shown")
+            remark = str(first.controller.service.remark())
+            assert "other replicas has failed, and is tried again: RuntimeError" in remark
+            assert first.controller.view.is_active
+        second = Replica(cluster, "second", contends=False)
+        stack.enter_context(second.controller)
+        second.queue_up()
+        wait_for(lambda: first.heartbeats.ready() == {"second"}, "the second one to be ready")
 
 
 def test_one_that_falls_silent_is_followed(
