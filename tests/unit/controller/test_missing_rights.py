@@ -27,6 +27,7 @@ from regent.controller.commands import (
     ScramUpsertion,
 )
 from regent.controller.kafka_controller import KafkaController
+from regent.controller.term.watches import WATCHED_PARENTS
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import StopReplicaResponse
 from regent.zk_data import paths
@@ -307,6 +308,24 @@ def test_elections_that_nobody_may_read_cost_no_controller_and_no_later_ones(
     life.world.put(path, b"{}")
     assert life.world.deliver(life.controller)
     assert not life.world.exists(path)
+
+
+@pytest.mark.parametrize("path", WATCHED_PARENTS)
+def test_who_may_not_read_what_every_controller_needs_deposes_nobody(path: str) -> None:
+    """A broker's controller that is deposed in the middle of something is a danger later."""
+    world = World()
+    world.start_broker(1, 2)
+    world.elect_broker(1)
+    client = take_rights(world, (path, Right.READ))
+    controller = world.controller()
+    world.process(controller, e.Startup(), e.Eligible(), e.Reelect(), e.Reelect())
+    assert controller.active is None
+    assert world.holder() == 1
+    (first, *_) = world.log.errors("Event failed, giving the controller up")
+    assert f"NOAUTH for {path}" in str(first["error"])
+    client.missing.clear()
+    world.process(controller, e.Reelect())
+    assert_active(controller, world)
 
 
 @ALL

@@ -21,6 +21,7 @@ from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import DeposedHolder, Term
 from regent.controller.term.take_over import Predecessors
+from regent.controller.term.watches import WATCHED_PARENTS
 from regent.model.active_regent import ActiveRegent
 from regent.model.errors import (
     MalformedZNodeError,
@@ -108,8 +109,11 @@ async def elect(
             fenced, so nothing is done.
         UnsupportedClusterError: The cluster is being migrated to KRaft.
         OtherControllerError: A Regent with another election path is the controller.
+        UnexpectedZooKeeperError: What every controller needs may not be read.
     """
-    holder, epoch_node = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH])
+    # Who may not read what every term needs finds that out before it deposes anybody.
+    nodes = await ReadData([paths.CONTROLLER, paths.CONTROLLER_EPOCH, *WATCHED_PARENTS])
+    holder, epoch_node = nodes[:2]
     if epoch_node is None:
         # The first election of this cluster. Losing this race is fine: the node is read again.
         await Multi([Create(paths.CONTROLLER_EPOCH, encode_controller_epoch(0))])

@@ -44,6 +44,9 @@ _TOPIC_EVENTS: Final = {
     WatchedEventType.NODE_DELETED: TopicNodesDeleted,
 }
 
+WATCHED_PARENTS: Final = tuple(_CHILD_EVENTS)
+"""Nodes whose children a controller has to know."""
+
 SESSION_EVENTS: Final[Mapping[SessionState, ControllerEvent]] = {
     SessionState.CONNECTED: SessionEstablished(),
     SessionState.RECONNECTED: SessionReconnected(),

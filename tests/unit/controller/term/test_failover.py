@@ -40,10 +40,14 @@ def cluster(*broker_ids: int, protocol: tuple[int, int] = (3, 9), **settings: ob
 
 
 def reading(world: World, path: str) -> int:
-    """Position of the first effect that reads a node, or its children."""
+    """Position of the first effect after the election that reads a node, or its children."""
     reads = (effects.ReadData, effects.ReadChildren)
+    performed = world.driver.performed
+    elected = next(i for i, e in enumerate(performed) if isinstance(e, effects.Multi))
     return next(
-        i for i, e in enumerate(world.driver.performed) if isinstance(e, reads) and path in e.paths
+        i
+        for i, e in enumerate(performed)
+        if i > elected and isinstance(e, reads) and path in e.paths
     )
 
 
