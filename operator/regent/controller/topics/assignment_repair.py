@@ -45,10 +45,10 @@ async def repair(active: ActiveController, partitions: Collection[TopicPartition
 
 def is_controller_id(context: ControllerContext, broker_id: int) -> bool:
     """Whether an id is that of a Regent, and so no target for replicas."""
-    if not context.term.served or broker_id in context.cluster.brokers:
-        return False
     if broker_id == context.term.controller_id:
         return True
+    if not context.term.served or broker_id in context.cluster.brokers:
+        return False
     return broker_id in DRAWN_CONTROLLER_IDS and not context.has_replicas_on(broker_id)
 
 

@@ -19,6 +19,7 @@ from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent
 from tests.unit.controller.reassignment.moving import T0, T1, Cluster, Targets
+from tests.unit.controller.world import CONTROLLER_ID
 
 U0 = TopicPartition("u", 0)
 
@@ -226,6 +227,16 @@ class TestRequestNode:
         state = cluster.world.state(T0)
         assert state is not None
         assert (state.leader, state.isr) == (1, (1, 2))
+
+    def test_the_controller_is_no_target(self) -> None:
+        """Without the endpoint, too: the next election would take its id for a broker's, and leave
+        the cluster alone for good."""
+        cluster = Cluster((1, 2), (1, 2)).start()
+        cluster.ask({T0: (1, CONTROLLER_ID), T1: (1, 3)})
+        assert cluster.stored() == ReplicaAssignment((1, 2))
+        assert cluster.requested() == {T1: (1, 3)}
+        (refused,) = cluster.world.log.warnings("Reassignments refused")
+        assert "the controller hosts no replicas" in str(refused["examples"])
 
     def test_removed_by_hand_what_it_asked_for_goes_on(self) -> None:
         cluster = Cluster((1,)).start()
