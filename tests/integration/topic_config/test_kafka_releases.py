@@ -276,6 +276,12 @@ STRICTER: Mapping[str, Callable[[str, str, Case, str], bool]] = {
             key == "segment.index.bytes" and (parse_int(value) or 0) < 12
         )
     ),
+    "an index may have more entries than there is room for": (
+        lambda key, value, case, release: (
+            (key == "segment.index.bytes" and 12 <= (parse_int(value) or 0) < 3_145_000)
+            or (key == "index.interval.bytes" and (parse_int(value) or 0) < 1228)
+        )
+    ),
     "local retention does nothing before 3.6, and is compared with the whole in odd ways": (
         lambda key, value, case, release: (
             key.startswith("local.retention.") and (3, 0) <= version_of(release) < (3, 6)

@@ -14,10 +14,22 @@ import pytest
 from kazoo.client import KazooClient
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.topic_config import BrokerFacts, config_problems, impossible_values
+from regent.model.topic_config import (
+    BrokerFacts,
+    config_problems,
+    impossible_values,
+    new_problems,
+)
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
-from sandbox import TESTED_VERSIONS, KafkaBroker, ProcessDiedError, ZooKeeper, wait_until
+from sandbox import (
+    TESTED_VERSIONS,
+    KafkaBroker,
+    KafkaTools,
+    ProcessDiedError,
+    ZooKeeper,
+    wait_until,
+)
 from tests.java.regenerate_topic_configs import version_of
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -118,6 +130,40 @@ def test_a_broker_does_not_start_with_an_index_that_has_no_room_for_an_entry(
             broker.stop()
             with pytest.raises(ProcessDiedError):
                 broker.start()
+        finally:
+            client.stop()
+            client.close()
+
+
+@pytest.mark.parametrize("release", TESTED_VERSIONS)
+def test_a_broker_does_not_start_with_an_index_that_has_become_too_small(
+    zookeeper: ZooKeeper, release: str
+) -> None:
+    """Kafka takes the value, and the broker that has the data does not start with it."""
+    connect_string = f"{zookeeper.connect_string}/lowered-{release}"
+    lowered = {"segment.index.bytes": "36"}
+    assert new_problems({}, lowered, [], changed=lowered)
+    client = KazooClient(connect_string)
+    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
+        client.start()
+        try:
+            for topic, stop in (("killed", broker.kill), ("stopped", broker.stop)):
+                client.create(f"/config/topics/{topic}", encoded({}))
+                client.create(
+                    f"/brokers/topics/{topic}", b'{"version": 1, "partitions": {"0": [1]}}'
+                )
+                KafkaTools(broker.bootstrap_servers).produce(topic, ["x" * 20_000] * 20)
+                client.set(f"/config/topics/{topic}", encoded(lowered))
+                stop()
+                with pytest.raises(ProcessDiedError):
+                    broker.start()
+                client.set(f"/config/topics/{topic}", encoded({}))
+                broker.start()
+            smallest = {"segment.index.bytes": "3144972"}
+            assert new_problems({}, smallest, [asyncio.run(asked(broker))], changed=smallest) == ()
+            client.set("/config/topics/stopped", encoded(smallest))
+            broker.stop()
+            broker.start()
         finally:
             client.stop()
             client.close()

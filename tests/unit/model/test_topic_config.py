@@ -252,6 +252,72 @@ class TestRelations:
         assert impossible_values({"segment.index.bytes": size})
         assert not impossible_values({"segment.index.bytes": "12"})
 
+    @pytest.mark.parametrize(
+        ("config", "needed"),
+        [
+            ({"segment.index.bytes": "1024"}, 12 * (2**30 // 4097 + 1)),
+            ({"index.interval.bytes": "0"}, 12 * (2**30 // 26 + 1)),
+            ({"index.interval.bytes": "1023"}, 12 * (2**30 // 1024 + 1)),
+            ({"segment.bytes": "999", "segment.index.bytes": "12"}, 12),
+            ({"segment.bytes": "5000", "segment.index.bytes": "23"}, 24),
+        ],
+    )
+    def test_an_index_has_room_for_what_a_broker_that_was_killed_writes_into_it(
+        self, config: Mapping[str, str], needed: int
+    ) -> None:
+        if int(config.get("segment.index.bytes", 0)) < needed:
+            found = problem(config)
+            assert found.is_certain
+            assert f"must be {needed} or more" in found.message
+        enough = {**config, "segment.index.bytes": str(needed)}
+        assert config_problems(enough, [broker()]) == ()
+
+    def test_an_index_without_room_waits_for_what_brokers_have_for_all_topics(self) -> None:
+        config = {"segment.index.bytes": "1024"}
+        assert not problem(config, SILENT).is_certain
+        small = broker(settings={"log.segment.bytes": "100000"})
+        assert config_problems(config, [small]) == ()
+        assert not problem(config, small, SILENT).is_certain
+        assert impossible_values(config | {"segment.bytes": "1000000", "index.interval.bytes": "9"})
+
+    def test_an_index_may_be_as_brokers_have_it_for_all_topics(self) -> None:
+        odd = broker(settings={"log.index.interval.bytes": "100"})
+        assert config_problems({"segment.bytes": "1000000000"}, [odd]) == ()
+        assert problem({"segment.bytes": "2000000000"}, odd).key == "segment.bytes"
+
+    @pytest.mark.parametrize(
+        ("before", "change", "lowered"),
+        [
+            ({}, {"segment.index.bytes": "1024"}, "segment.index.bytes"),
+            # The segments that are there are as large as before.
+            (
+                {},
+                {"segment.index.bytes": "1024", "segment.bytes": "100000"},
+                "segment.index.bytes",
+            ),
+            # They may be older than the present size.
+            ({"segment.bytes": "100000"}, {"segment.index.bytes": "1024"}, "segment.index.bytes"),
+            ({}, {"segment.bytes": "9999", "index.interval.bytes": "9"}, "index.interval.bytes"),
+            ({"segment.bytes": "100000", "segment.index.bytes": "2000"}, {}, ""),
+            ({}, {"segment.index.bytes": "4000000"}, ""),
+            ({}, {"index.interval.bytes": "2048"}, ""),
+            ({}, {"segment.bytes": "100000"}, ""),
+            ({"segment.index.bytes": "1024"}, {"segment.index.bytes": "4000000"}, ""),
+        ],
+    )
+    def test_an_index_is_not_made_too_small_for_the_segments_that_are_there(
+        self, before: Mapping[str, str], change: Mapping[str, str], lowered: str
+    ) -> None:
+        for brokers in ([], [broker()], [broker(), SILENT]):
+            found = new_problems(before, {**before, **change}, brokers, changed=change)
+            keys = [each.key for each in found if "cannot be lowered" in each.message]
+            assert keys == ([lowered] if lowered else [])
+
+    def test_an_index_is_not_made_too_small_by_a_key_that_is_reset(self) -> None:
+        before = {"segment.index.bytes": "500000000", "index.interval.bytes": "0"}
+        (found, *_) = new_problems(before, {}, [broker()], changed={})
+        assert "from 500000000 to 10485760" in found.message
+
     def test_a_compaction_lag_that_brokers_set_for_all_topics(self) -> None:
         known = broker(settings={"log.cleaner.max.compaction.lag.ms": "4"})
         found = problem({"min.compaction.lag.ms": "5"}, known)

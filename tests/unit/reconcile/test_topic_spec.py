@@ -266,6 +266,15 @@ class TestSpec:
         assert said(plan).reason == "AsDeclared"
         assert "'retention.ms' cannot be 'soon'" in said(plan).message
 
+    def test_what_does_not_go_with_what_is_declared_is_told_as_well(self) -> None:
+        facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
+        declared = owned(config={"min.compaction.lag.ms": 5})
+        whole = {"min.compaction.lag.ms": "5", "max.compaction.lag.ms": "4"}
+        plan = plan_topic(request(declared, seen, config=whole))
+        assert said(plan).reason == "AsDeclared"
+        assert "must not exceed 'max.compaction.lag.ms' (4)" in said(plan).message
+
     def test_several_problems_are_counted(self) -> None:
         plan = plan_topic(request(resource(config={f"nonsense.{i}": 1 for i in range(5)})))
         assert said(plan).message.endswith("; and 2 more")

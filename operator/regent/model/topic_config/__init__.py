@@ -13,6 +13,8 @@ Regent is never laxer than the brokers. It is stricter where
   infinity, letters that only look like those of ``true`` and ``false``;
 - blanks or empty entries stand in lists of throttled replicas, or empty parts in a format version;
 - ``segment.index.bytes`` has no room for one entry: Kafka takes the value and fails over it later;
+- an index may have more entries than ``segment.index.bytes`` has room for, by the sizes of the
+  topic or because one of them is lowered: Kafka takes them, and does not start with such an index;
 - ``local.retention.*`` is set on brokers before 3.6, which have no tiered storage;
 - ``compression.type`` is ``zstd`` below inter.broker.protocol.version 2.1: followers could not
   replicate;

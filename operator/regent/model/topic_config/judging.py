@@ -59,7 +59,7 @@ def new_problems(
     """
     old = {(problem.key, problem.message) for problem in config_problems(before, brokers)}
     return (
-        *change_problems(before, after),
+        *change_problems(before, after, brokers),
         *(
             problem
             for problem in config_problems(after, brokers)

@@ -8,11 +8,12 @@ Sources: ``LogConfig.validateValues`` and ``validateTopicLogConfigValues`` of Ka
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from regent.model.topic_config.brokers import REMOTE_STORAGE_SYSTEM, BrokerFacts
 from regent.model.topic_config.definitions import KafkaVersion, version_text
+from regent.model.topic_config.index_sizes import index_problems, lowered_index_problems
 from regent.model.topic_config.java_parsing import (
     LONG_MAX,
     parse_boolean,
@@ -43,13 +44,17 @@ def relation_problems(config: Mapping[str, str], broker: BrokerFacts) -> Iterato
     yield from _zstd(config, broker)
     yield from _kraft_only(config)
     yield from _index_without_room(config)
+    yield from index_problems(config, broker)
     yield from _local_retention_without_tiers(config, broker)
     if _is_true(config, _REMOTE_STORAGE):
         yield from _remote_storage(config, broker)
 
 
-def change_problems(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[ConfigProblem]:
+def change_problems(
+    before: Mapping[str, str], after: Mapping[str, str], brokers: Sequence[BrokerFacts]
+) -> Iterator[ConfigProblem]:
     """Problems of a change as such."""
+    yield from lowered_index_problems(before, after, brokers)
     if _is_true(before, _REMOTE_STORAGE) and not _is_true(after, _REMOTE_STORAGE):
         yield ConfigProblem(
             _REMOTE_STORAGE,

@@ -164,10 +164,10 @@ CLUSTER_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
 
 
 def foreign_config_problem(request: TopicRequest) -> str | None:
-    """What brokers could not load of the configuration that somebody else has set on the topic."""
-    desired = request.resource.spec.desired_config
-    foreign = {k: v for k, v in (request.config or {}).items() if k not in desired}
-    problems = config_problems(foreign, request.view.broker_facts)
+    """What brokers could not load of the configuration that somebody else has set on the topic, by
+    itself or beside what is declared. What is declared alone has passed ``CLUSTER_CHECKS``."""
+    whole = {**(request.config or {}), **request.resource.spec.desired_config}
+    problems = config_problems(whole, request.view.broker_facts)
     for problem in problems:
         if problem.is_certain:
             return problem.message
