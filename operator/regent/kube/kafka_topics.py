@@ -233,8 +233,6 @@ class KafkaTopics:
     def stored(
         self, status: KafkaTopicStatus, *, over: KafkaTopicStatus, memory: TopicMemory
     ) -> tuple[PlannedEvent, ...]:
-        memory.settle(status.ownership)
         if is_foreign_deletion_news(over, status):
-            memory.forget_creation()
             self.metrics.count_foreign_deletion()
         return transition_events(over, status)

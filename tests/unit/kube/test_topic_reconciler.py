@@ -221,6 +221,33 @@ def test_a_topic_that_is_created_and_shows_costs_a_finalizer_and_one_status() ->
     assert bench.events == [("Normal", "TopicCreated")]
 
 
+@pytest.mark.parametrize("dropped", [("ownership",), ("ownership", "topicId", "topicCzxid")])
+def test_a_lost_topic_is_not_created_again_where_its_ownership_is_not_stored(
+    dropped: Sequence[str],
+) -> None:
+    """An admission policy may change a status, and people may edit it."""
+    bench = Bench(body(version="5"))
+    bench.store.unknown_fields = frozenset(dropped)
+
+    def show_and_lose() -> None:
+        topics = {}
+        if len(bench.looks) == 1:
+            command = bench.port.commands[0]
+            assert isinstance(command, CreateTopic)
+            assert command.topic_id is not None
+            topics = {"orders": msgspec.structs.replace(a_topic(command.topic_id), czxid=7)}
+        bench.port.view = msgspec.structs.replace(bench.port.view, topics=topics)
+
+    bench.reconcile(times=6, every_s=60, between=show_and_lose)
+    assert [type(command) for command in bench.port.commands].count(CreateTopic) == 1
+    assert bench.events.count(("Warning", "TopicDeletedExternally")) == 1
+    assert bench.losses == 1
+    after_a_restart = Bench(bench.stored)
+    after_a_restart.store.unknown_fields = bench.store.unknown_fields
+    after_a_restart.reconcile(times=2, every_s=60)
+    assert after_a_restart.port.commands == []
+
+
 def test_a_new_view_may_be_looked_at_before_its_news_come() -> None:
     bench = Bench(body(version="5"))
 

@@ -39,6 +39,8 @@ OWNED = {
     "managedConfig": ["retention.ms"],
 }
 
+WITHOUT_OWNERSHIP = {key: value for key, value in OWNED.items() if key != "ownership"}
+
 
 def owned(**changes: Any) -> KafkaTopic:
     status = {**OWNED, **changes.pop("status", {})}
@@ -288,6 +290,41 @@ def test_a_topic_that_nobody_owns_is_not_created_over_one_that_cannot_be_read() 
     plan = look(resource(), view(unreadable={"orders": "not JSON"}))
     assert plan.commands == ()
     assert state(plan)["Stalled"] == "True/TopicsUnreadable"
+
+
+class TestOneWhoseOwnershipIsMissing:
+    """Somebody has edited the status, or an admission policy changes what is written to it."""
+
+    @pytest.mark.parametrize("known", [{}, {"topicId": None, "topicCzxid": "0x2a"}])
+    def test_who_holds_the_finalizer_has_owned_the_topic_that_the_status_names(
+        self, known: dict[str, Any]
+    ) -> None:
+        subject = resource(finalizer=True, status={**WITHOUT_OWNERSHIP, **known})
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
+        status = {key: value for key, value in after(plan).items() if key != "ownership"}
+        again = look(resource(finalizer=True, status=status), view())
+        assert again.commands == ()
+        assert state(again)["Stalled"] == "True/TopicDeletedExternally"
+
+    def test_another_one_of_that_name_is_reported(self) -> None:
+        subject = resource(finalizer=True, status=WITHOUT_OWNERSHIP)
+        plan = look(subject, view(topic(topic_id=OTHER_ID)))
+        assert reported(subject, plan)[0] == ("TopicRecreatedExternally", True)
+
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"finalizer": False},
+            {"adoptionPolicy": "Refuse"},
+            {"managementPolicy": "Observe"},
+        ],
+    )
+    def test_what_may_be_somebody_elses_is_not_lost(self, changes: dict[str, Any]) -> None:
+        plan = look(resource(**{"finalizer": True, "status": WITHOUT_OWNERSHIP, **changes}), view())
+        assert plan.status is not None
+        assert plan.status.last_foreign_deletion is None
 
 
 class TestOneThatNoStatusRecords:

@@ -130,9 +130,39 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
 
     @property
     def record(self) -> KafkaTopicStatus:
-        """The stored status, as far as it speaks of this cluster."""
+        """The stored status, as far as it speaks of this cluster; with the ownership that the rest
+        shows where that is missing."""
         status = self.resource.status
-        return status if self._is_recorded_here else KafkaTopicStatus(conditions=status.conditions)
+        if not self._is_recorded_here:
+            return KafkaTopicStatus(conditions=status.conditions)
+        ownership = status.ownership or self._ownership_that_shows
+        if ownership is status.ownership:
+            return status
+        return status.model_copy(update={"ownership": ownership})
+
+    @property
+    def _ownership_that_shows(self) -> Ownership | None:
+        """What a status without an ownership, which somebody has edited or an admission policy has
+        changed, shows of it all the same.
+
+        Whoever holds the finalizer and counts has owned the topic that the status names.
+        """
+        status, winner = self.resource.status, self.winner
+        if not self._adopts_by_finalizer or winner is None:
+            return None
+        if winner.uid != self.resource.metadata.uid:
+            return None
+        if (status.topic_id, status.topic_czxid) != (None, None):
+            return Ownership.ADOPTED
+        is_gone = self.topic is None and status.last_foreign_deletion is not None
+        return Ownership.LOST if is_gone else None
+
+    @property
+    def _adopts_by_finalizer(self) -> bool:
+        """Whether the finalizer makes a topic the resource's own: only an owner holds it. It counts
+        only where a foreign topic would be adopted anyway, and not for another cluster."""
+        adopts = self.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
+        return self.resource.holds_finalizer and adopts and self._is_recorded_here
 
     @property
     def _is_recorded_here(self) -> bool:
@@ -165,8 +195,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     def owns_topic(self) -> bool:
         """Whether the topic that exists (or existed) is the resource's own.
 
-        The status says so. If it was lost, the finalizer does: only an owner holds it. It counts
-        only where a foreign topic would be adopted anyway, and not for another cluster.
+        The status says so. If it was lost, the finalizer does.
         """
         if self.created_as is not None and self.is_recreated:
             return False
@@ -186,8 +215,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
                     and lost.topic_id == self.topic_id
                 )
             case None:
-                adopts = self.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
-                return self.resource.holds_finalizer and adopts and self._is_recorded_here
+                return self._adopts_by_finalizer
 
     def _may_be(self, topic_id: uuid.UUID | None) -> bool:
         """Whether nothing speaks against the topic having this id."""
