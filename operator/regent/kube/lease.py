@@ -85,8 +85,8 @@ class Lease:
 
     @property
     def is_left(self) -> bool:
-        """Whether the holder controls another Kafka cluster than this process, or may: it is not
-        known yet which one that is."""
+        """Whether the holder, a replica of this Regent, controls another Kafka cluster than this
+        process, or may: it is not known yet which one that is."""
         return self._cluster_of_holder not in (None, self._cluster_id)
 
     @property
@@ -114,7 +114,8 @@ class Lease:
         is_ours = _spec(body).get("holderIdentity") == self._identity
         has_expired = self._has_expired(body)
         self.rival = None if is_ours or has_expired else self._named_in(body)
-        self._cluster_of_holder = None if is_ours or has_expired else _cluster_in(body)
+        is_replica = not (is_ours or has_expired or self.rival)
+        self._cluster_of_holder = _cluster_in(body) if is_replica else None
         if body is not None and not (is_ours or self.rival or self.other_cluster):
             self._inherit(body)
         by_force = by_force and not self.is_left

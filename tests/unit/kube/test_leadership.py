@@ -278,6 +278,20 @@ def test_two_regents_that_take_one_lease_from_each_other_notice() -> None:
     _play_rivals(scenario)
 
 
+def test_two_regents_of_two_kafka_clusters_with_one_lease_both_serve() -> None:
+    """They have other resources, and no replica but themselves to serve these."""
+
+    async def scenario(server: LeaseServer, east: Replica, west: Replica) -> None:
+        east.lead("first")
+        await elapse(5)
+        west.lead("second")
+        await elapse(30)
+        assert (east.serves, west.serves) == (True, True)
+        assert (east.rival, west.rival) == ("west", "east")
+
+    _play_rivals(scenario)
+
+
 def test_who_waits_for_the_lease_of_another_regent_notices() -> None:
     async def scenario(server: LeaseServer, east: Replica, west: Replica) -> None:
         await elapse(60)
