@@ -34,6 +34,26 @@ def in_parts(items: Iterable[T]) -> Iterator[list[T]]:
         yield part
 
 
+class LookedAt:
+    """Counts partitions on a walk that goes topic by topic.
+
+    Args:
+        part: How many are looked at without letting go of the loop.
+    """
+
+    def __init__(self, part: int = PART) -> None:
+        self._part = part
+        self._count = 0
+
+    def is_a_part_with(self, partitions: int) -> bool:
+        """So many more were looked at; whether others are to have the loop now."""
+        self._count += partitions
+        if self._count < self._part:
+            return False
+        self._count = 0
+        return True
+
+
 async def give_way_after(part: Sequence[object]) -> None:
     """Let others have the loop, if a part was a whole one."""
     if len(part) == PART:

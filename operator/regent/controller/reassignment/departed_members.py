@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import GiveWay
-from regent.controller.giving_way import PART
+from regent.controller.giving_way import LookedAt
 from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.model.partition import TopicPartition
@@ -46,7 +46,7 @@ async def _departed(active: ActiveController) -> dict[TopicPartition, tuple[int,
     """Members that are no replicas, by partition. Brokers wait meanwhile: mostly an ISR is the list
     of replicas, and nothing else is looked at."""
     context = active.context
-    cluster, looked_at = context.cluster, 0
+    cluster, looked_at = context.cluster, LookedAt()
     leadership = cluster.leadership
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for topic in cluster.topics:
@@ -58,8 +58,6 @@ async def _departed(active: ActiveController) -> dict[TopicPartition, tuple[int,
             members = tuple([m for m in state.isr if m not in assignment.replicas])
             if members and not context.is_topic_queued_for_deletion(topic):
                 found[tp] = members
-        looked_at += len(partitions)
-        if looked_at >= PART:
-            looked_at = 0
+        if looked_at.is_a_part_with(len(partitions)):
             await GiveWay()
     return found

@@ -13,6 +13,7 @@ from operator import attrgetter, is_, itemgetter
 from typing import Final, NamedTuple, TypeGuard
 
 from regent.controller.effects import GiveWay
+from regent.controller.giving_way import LookedAt
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
@@ -58,16 +59,14 @@ def is_to_be_made(context: ControllerContext) -> bool:
 async def make_first_announcement(context: ControllerContext) -> FirstAnnouncement:
     """Make the announced states of all partitions that have leadership, encode them, and collect
     both by broker."""
-    cluster, looked_at = context.cluster, 0
+    cluster, looked_at = context.cluster, LookedAt(COLLECTED_AT_ONCE)
     suffix = usual_suffix(cluster.inter_broker_protocol)
     collector = _Collector(cluster.announced_states, suffix)
     leaderships = _leaderships(cluster)
     for topic in cluster.topics:
         partitions = cluster.partitions_of(topic)
         collector.add(topic, partitions, list(islice(leaderships, len(partitions))))
-        looked_at += len(partitions)
-        if looked_at >= COLLECTED_AT_ONCE:
-            looked_at = 0
+        if looked_at.is_a_part_with(len(partitions)):
             await GiveWay()
     hosts = collector.hosts.items()
     led = {broker_id: _none_is_new(host.led) for broker_id, host in hosts}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 import msgspec
 
 from regent.controller.effects import GiveWay
+from regent.controller.giving_way import LookedAt
 from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -358,13 +359,11 @@ async def _first_announcement(context: ControllerContext) -> FirstAnnouncement:
 
 async def _collect(context: ControllerContext) -> Hosted:
     """The partitions of each broker, those of one topic next to each other."""
-    collected, looked_at = HostedReplicas(), 0
+    collected, looked_at = HostedReplicas(), LookedAt(COLLECTED_AT_ONCE)
     for topic in context.cluster.topics:
         partitions = context.cluster.partitions_of(topic)
         collected.add(partitions)
-        looked_at += len(partitions)
-        if looked_at >= COLLECTED_AT_ONCE:
-            looked_at = 0
+        if looked_at.is_a_part_with(len(partitions)):
             await GiveWay()
     return collected.by_broker
 
