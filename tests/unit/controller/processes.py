@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
@@ -65,3 +66,10 @@ def led_cluster() -> World:
     world.create_topic("t", {0: (1, 2)})
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     return world
+
+
+def queues_up_again(world: World) -> bool:
+    """Whether the place in the election among the replicas was given up by what was done last."""
+    performed = [type(effect) for effect in world.driver.performed]
+    world.driver.performed.clear()
+    return effects.QueueUpAgain in performed

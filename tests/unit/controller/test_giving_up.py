@@ -23,6 +23,7 @@ from tests.unit.controller.processes import (
     channel_failed,
     epoch,
     led_cluster,
+    queues_up_again,
 )
 from tests.unit.controller.world import CONTROLLER_ID, World
 
@@ -30,13 +31,6 @@ from tests.unit.controller.world import CONTROLLER_ID, World
 @pytest.fixture
 def world() -> World:
     return led_cluster()
-
-
-def queues_up_again(world: World) -> bool:
-    """Whether the place in the election among the replicas was given up by what was done last."""
-    performed = [type(effect) for effect in world.driver.performed]
-    world.driver.performed.clear()
-    return effects.QueueUpAgain in performed
 
 
 class TestFailures:

@@ -139,6 +139,9 @@ class LifeCycle:
     async def become_eligible(self) -> None:
         """Among the replicas of Regent this one was elected."""
         self.is_eligible = True
+        if self._has_unusable_setting:
+            # Alone, for now: another replica is asked for again and again.
+            await ArmTimer(_REELECT_TIMER, self._config.election_backoff_max_ms, e.Reelect())
         await self._elect_if_eligible()
 
     async def become_ineligible(self) -> None:
@@ -160,6 +163,8 @@ class LifeCycle:
         if self.active is None:
             await self._release()
             await self._withdraw()
+        if self._has_unusable_setting and self.is_eligible:
+            await QueueUpAgain()
 
     async def check_cluster(self) -> None:
         """Learn the id of the Kafka cluster, and leave a watch on it.
@@ -387,12 +392,16 @@ class LifeCycle:
             await QueueUpAgain()
 
     async def leave_alone(self, reason: str) -> None:
-        """This cluster is not to be led, until it changes."""
+        """This cluster is not to be led, until it changes. Another replica may see that otherwise:
+        one that was started for this cluster, or has other settings."""
         self._refusal = reason
         await self.fail()
+        await QueueUpAgain()
 
     async def leave_alone_for_good(self, reason: str) -> None:
-        """A setting makes us unfit, and settings do not change in a running process."""
+        """A setting makes us unfit, and settings do not change in a running process. Those of
+        another replica may be others."""
         self._refusal = reason
         self._has_unusable_setting = True
         await self.give_up()
+        await QueueUpAgain()

@@ -14,6 +14,7 @@ from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.world import CLUSTER, World
 
 OTHER = "qZQMLEsmQuWQZtfRBUVcQg"
@@ -134,6 +135,22 @@ class TestChanged:
         look_again(world, controller)
         assert controller.active is not None
         assert controller.life.refusal is None
+
+    def test_a_replica_that_was_started_for_the_present_cluster_is_let_go_first(self) -> None:
+        """The address of ZooKeeper leads elsewhere, and this one was elected there as well."""
+        world = World()
+        world.start_broker(1)
+        controller = world.active_controller()
+        world.put(paths.CLUSTER_ID, encode_cluster_id(OTHER))
+        world.process(controller, e.NotEligible(), e.SessionEstablished())
+        assert not queues_up_again(world)
+        world.process(controller, e.Eligible())
+        assert queues_up_again(world)
+        world.process(controller, e.NotEligible(), e.Eligible())
+        assert not queues_up_again(world), "not without a pause"
+        look_again(world, controller)
+        assert queues_up_again(world)
+        assert controller.active is None
 
     def test_a_change_during_a_disconnection_is_found_afterwards(self) -> None:
         """kazoo drops watches without notice."""

@@ -17,6 +17,7 @@ from regent.model.errors import UnsupportedClusterError
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, SetData
+from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
 PLAINTEXT = {"PLAINTEXT": Address("regent", 9095)}
@@ -132,6 +133,7 @@ def test_a_cluster_with_a_broker_at_our_address_is_left_alone(is_of_a_listener: 
     assert controller.active is None
     assert controller.life.refusal is not None
     assert "is that of broker 1" in controller.life.refusal
+    assert queues_up_again(world), "another replica may be at another address"
 
 
 def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:

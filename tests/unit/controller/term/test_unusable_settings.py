@@ -10,6 +10,7 @@ from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.term.test_initial_state import copy_of
 from tests.unit.controller.world import CONTROLLER_ID, World
 
@@ -45,6 +46,18 @@ class TestControllerId:
         controller = start(world)
         assert self.refused(controller, "a broker is registered under it")
         assert not is_elected(world)
+
+    def test_another_replica_is_asked_for_at_once_and_again_and_again(self) -> None:
+        """It may have another one, and may be started later."""
+        world = with_id(CONTROLLER_ID)
+        world.start_broker(CONTROLLER_ID)
+        controller = start(world)
+        assert queues_up_again(world)
+        world.process(controller, e.NotEligible(), e.Eligible())
+        assert not queues_up_again(world), "not without a pause"
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert queues_up_again(world)
+        assert controller.active is None
 
     @pytest.mark.parametrize("controller_id", [1, 2, 999, 1000])
     def test_one_that_people_give_to_brokers_is_refused(self, controller_id: int) -> None:
