@@ -138,6 +138,17 @@ def value_paths() -> list[str]:
         ),
         ({"zookeeper": "a:2181/kafka,b:2181/kafka"}, "the chroot stands once"),
         ({"zookeeper": "a:2181/kafka,b:2181"}, "the chroot stands once"),
+        (
+            {"settings": {"lease_name": "mine"}},
+            'settings.lease_name is "mine", which has no effect',
+        ),
+        ({"settings": {"warm_standby": False}}, "settings.warm_standby is false, which has no"),
+        ({"settings": {"replica_port": 1}}, "settings.replica_port is 1, which has no effect"),
+        ({**_HOOK, "settings": {"eviction_mode": "Replicas"}}, "settings.eviction_mode is"),
+        (
+            {"endpoint__enabled": True, "settings": {"endpoint_advertised_host": "kafka.test"}},
+            "settings.endpoint_advertised_host is .*the address of each pod",
+        ),
         ({"settings": {"topic_name_rules": ["team-a"]}}, "topic_name_rules"),
         ({"settings": {"topic_name_rules": ["team-a=team/*"]}}, "topic_name_rules"),
         ({"settings": {"endpoint_super_users": ["kafka"]}}, "endpoint_super_users"),
@@ -167,6 +178,8 @@ def test_what_regent_takes_is_not_refused(render: Render) -> None:
         "replica_advertised_host": "fe80::1%eth0",
         "endpoint_advertised_host": "::ffff:10.0.0.1",
         "election_path": "/regent/elections/brokers",
+        "warm_standby": True,
+        "replica_port": 9096,
     }
     pods = {"app.kubernetes.io/name": "kafka", "tier": ""}
     rendered = render(

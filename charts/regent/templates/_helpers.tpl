@@ -348,6 +348,19 @@ cluster, and does not serve any more. Without a cluster there are none. */}}
 {{- end }}
 {{- end }}
 
+{{- /* What would have no effect: the chart's own settings win. */}}
+{{- define "regent.checkedSettings" -}}
+{{- $own := .own }}
+{{- if and .endpoint.enabled (not .endpoint.advertisedHost) }}
+{{- $own = merge (dict "endpoint_advertised_host" "the address of each pod") $own }}
+{{- end }}
+{{- range $name, $value := default dict .settings }}
+{{- if and (hasKey $own $name) (ne (toJson $value) (toJson (get $own $name))) }}
+{{- fail (printf "settings.%s is %s, which has no effect: the chart's own values make it %s. Leave it out of settings, and change the value that it comes from (see the chart's README)" $name (toJson $value) (toJson (get $own $name))) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- /* Whether pods know each other; empty if they do not. */}}
 {{- define "regent.warmStandby" -}}
 {{- if and (eq .Values.mode "controller") (or .Values.warmStandby.enabled (dig "warm_standby" false (default dict .Values.settings))) }}true{{ end }}
