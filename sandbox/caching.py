@@ -16,6 +16,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
+from sandbox.errors import naming_the_folder
 from sandbox.progress import note
 
 DIRECTORY_VARIABLE = "REGENT_SANDBOX_CACHE"
@@ -56,7 +57,8 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
     with exclusive(name):
         if path.is_dir():  # another process made it meanwhile
             return path
-        temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.making-", dir=path.parent))
+        with naming_the_folder(path.parent, variable=DIRECTORY_VARIABLE):
+            temporary = Path(tempfile.mkdtemp(prefix=f".{path.name}.making-", dir=path.parent))
         try:
             make(temporary)
             temporary.chmod(0o755)
@@ -68,15 +70,20 @@ def cached(name: str, make: Callable[[Path], None]) -> Path:
 
 @contextmanager
 def exclusive(name: str) -> Iterator[None]:
-    """Be the only one in a block of this name; the kernel frees it when the holder ends."""
+    """Be the only one in a block of this name; the kernel frees it when the holder ends.
+
+    Raises:
+        FolderError: The cache cannot be written.
+    """
     path = cache_directory() / name
-    path.parent.mkdir(parents=True, exist_ok=True)
     lock = FileLock(path.with_name(f".{path.name}.lock"))
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        note(f"waiting for another process that is busy with {name}")
-        lock.acquire()
+    with naming_the_folder(path.parent, variable=DIRECTORY_VARIABLE):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            lock.acquire(blocking=False)
+        except Timeout:
+            note(f"waiting for another process that is busy with {name}")
+            lock.acquire()
     try:
         yield
     finally:

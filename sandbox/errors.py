@@ -3,6 +3,7 @@
 SandboxError(Exception)
 ├── MissingProgramError             a program of the machine is absent or too old
 ├── MachineError                    the machine does not allow what a node needs
+├── FolderError                     a folder for files cannot be used
 ├── StepError                       a download or a build failed
 ├── VersionError(ValueError)        no Kafka version, or one that cannot be used here
 ├── UnknownToolError(LookupError)   this Kafka version has no such tool
@@ -13,6 +14,10 @@ SandboxError(Exception)
     ├── WaitTimeoutError            the deadline passed
     └── ProcessDiedError            a watched program ended while being waited for
 """
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
 
 
 class SandboxError(Exception):
@@ -25,6 +30,10 @@ class MissingProgramError(SandboxError):
 
 class MachineError(SandboxError):
     """The machine does not allow what a node needs; the message says what is in the way."""
+
+
+class FolderError(SandboxError):
+    """A folder for files cannot be used; the message says why, and how to name another one."""
 
 
 class StepError(SandboxError):
@@ -61,3 +70,19 @@ class WaitTimeoutError(WaitError):
 
 class ProcessDiedError(WaitError):
     """A watched program ended, so the awaited thing will never happen."""
+
+
+@contextlib.contextmanager
+def naming_the_folder(path: Path, *, variable: str) -> Iterator[None]:
+    """Around what makes files in a folder that the environment variable would change.
+
+    Raises:
+        FolderError: The machine does not allow it.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise FolderError(
+            f"{path} cannot be used: {error.strerror or error}. Make it writable, with room, or "
+            f"name another folder in {variable}"
+        ) from error

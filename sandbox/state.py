@@ -6,6 +6,7 @@ import tempfile
 from pathlib import Path
 from types import TracebackType
 
+from sandbox.errors import naming_the_folder
 from sandbox.guard import guard
 
 PARENT_VARIABLE = "REGENT_SANDBOX_STATE"
@@ -26,8 +27,10 @@ class StateDirectory:
             self.path = path.resolve()
             return
         parent = Path(os.environ.get(PARENT_VARIABLE) or tempfile.gettempdir())
-        parent.mkdir(parents=True, exist_ok=True)
-        self.path = Path(tempfile.mkdtemp(prefix=f"regent-sandbox-{name}-", dir=parent)).resolve()
+        prefix = f"regent-sandbox-{name}-"
+        with naming_the_folder(parent, variable=PARENT_VARIABLE):
+            parent.mkdir(parents=True, exist_ok=True)
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=parent)).resolve()
         if not self.keep:
             guard().add_directory(self.path)
 

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from sandbox.caching import DIRECTORY_VARIABLE, cache_directory, cached, content_hash, find_entry
+from sandbox.errors import FolderError
+from sandbox.state import PARENT_VARIABLE, StateDirectory
 
 REPOSITORY = Path(__file__).parents[2]
 
@@ -70,3 +72,16 @@ def test_the_place_of_the_cache_follows_the_environment(
 def test_the_hash_tells_apart_parts_that_only_join_to_the_same() -> None:
     assert content_hash("ab", "c") != content_hash("a", "bc")
     assert content_hash("a", b"b") == content_hash(b"a", "b")
+
+
+def test_folders_that_cannot_be_used_are_named_with_a_way_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for variable in (DIRECTORY_VARIABLE, PARENT_VARIABLE):
+        monkeypatch.setenv(variable, str(file / "below"))
+    with pytest.raises(FolderError, match=f"below/things cannot be used: .* {DIRECTORY_VARIABLE}"):
+        cached("things/one", Path.rmdir)
+    with pytest.raises(FolderError, match=f"below cannot be used: .* {PARENT_VARIABLE}"):
+        StateDirectory("server")
