@@ -12,6 +12,9 @@ may take seconds: topics, and the protocol versions of hosts that are gone.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import (
     controlled_shutdown,
@@ -53,6 +56,7 @@ from regent.controller.topics import (
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.features import (
@@ -69,12 +73,18 @@ FEATURES_SINCE = (2, 7)
 FEATURE_VERSION_2_SINCE = (3, 3)
 
 
-async def on_controller_failover(active: ActiveController) -> None:
-    """Load the cluster and bring it into order. Ends when the last request is enqueued."""
+async def on_controller_failover(
+    active: ActiveController, *, known: Mapping[int, Broker] = MappingProxyType({})
+) -> None:
+    """Load the cluster and bring it into order. Ends when the last request is enqueued.
+
+    Args:
+        known: Brokers as this process knew them before: see ``cluster_loading.read_brokers``.
+    """
     context, log = active.context, active.log
     context.trail.begin_term(await CurrentTime())
     await create_persistent_paths(active)
-    brokers = await cluster_loading.read_brokers(log)
+    brokers = await cluster_loading.read_brokers(log, known=known)
     cluster_loading.refuse_unsupported(brokers.values(), active.config)
     context.add_live_brokers(brokers.values())
     unserved_listeners.report(active)

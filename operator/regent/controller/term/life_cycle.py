@@ -5,6 +5,7 @@ What makes it end against its will is said in :mod:`regent.controller.term.failu
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from regent.controller import events as e
@@ -39,6 +40,7 @@ from regent.controller.term.suspicion_limit import SuspicionLimit
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.controller.term.unusable_settings import refuse_id_of_a_broker
 from regent.model.active_regent import ActiveRegent
+from regent.model.cluster import Broker
 from regent.model.errors import (
     OutdatedEpochError,
     SessionExpiredError,
@@ -75,6 +77,7 @@ class LifeCycle:
         self._config = config
         self._log = log
         self._chance = chance
+        self._known_brokers: Mapping[int, Broker] = {}
         self._failures = 0
         self._failed_at_ms = 0
         self._holds_off = False
@@ -268,7 +271,8 @@ class LifeCycle:
 
     async def _elect(self, predecessors: Predecessors | None = None) -> ControllerContext | None:
         await self.check_cluster()
-        brokers = await cluster_loading.read_brokers(self._log)
+        brokers = await cluster_loading.read_brokers(self._log, known=self._known_brokers)
+        self._known_brokers = brokers
         cluster_loading.refuse_unsupported(brokers.values(), self._config)
         await refuse_id_of_a_broker(self._config.controller_id, brokers)
         context = await controller_election.elect(
@@ -290,7 +294,7 @@ class LifeCycle:
             context, config=self._config, log=self._log, chance=self._chance
         )
         self.controller_id_seen, self.regent_seen = self._config.controller_id, None
-        await failover.on_controller_failover(self.active)
+        await failover.on_controller_failover(self.active, known=self._known_brokers)
 
     async def retry_later(self) -> None:
         """Try again after a wait, even if no watch reports a reason."""
@@ -304,6 +308,7 @@ class LifeCycle:
         context = self.active.context
         self._log.info("Controller resigned", epoch=context.term.epoch)
         self._is_registered |= context.is_registered
+        self._known_brokers = context.cluster.brokers or self._known_brokers
         self._left = _Held(context.term, deposed_controllers.not_restarted(context))
         self.active = None
         await Resigned()
