@@ -31,10 +31,15 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.term import Term
 from regent.controller.state.throttles import Throttles
+from regent.controller.term.cluster_identity import ClusterFound, refuse_other_cluster
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
-from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
+from regent.model.errors import (
+    ClusterChangedError,
+    ControllerMovedError,
+    UnexpectedZooKeeperError,
+)
 from regent.model.topic_config import BrokerFacts
 from regent.steering.commands import carry_out
 from regent.steering.expected_moves import ExpectedMoves
@@ -65,6 +70,7 @@ class Steering:
         self._facts: dict[int, tuple[int, BrokerFacts]] = {}
         self._connected_to: Mapping[int, Broker] = {}
         self._expected = ExpectedMoves()
+        self._cluster_id: str | None = None
 
     # What is known
 
@@ -86,11 +92,11 @@ class Steering:
         Args:
             cluster: What was read of the rest; whoever reads it goes on changing it.
         """
-        found = await read_controller()
+        found = self._refuses(cluster) or await read_controller()
         if isinstance(found, str):
             await self.forget(found)
             return
-        self.refusal = None
+        self.refusal, self._cluster_id = None, cluster.cluster_id
         self.controller_id_seen, self.regent_seen = found.controller_id, found.regent
         active = self.active
         is_new = active is None or active.context.cluster is not cluster
@@ -112,9 +118,23 @@ class Steering:
         active = self.active
         if active is None:
             return
+        refusal = self._refuses(active.context.cluster)
+        if refusal is not None:
+            await self.forget(refusal)
+            return
         await self._follow_brokers(active.context)
         await PublishView(None if is_new else frozenset())
         await self._release(active)
+
+    def _refuses(self, cluster: ClusterState) -> str | None:
+        """Why nothing is done in a cluster: it is not the one that this process has known so far.
+        What was declared for that one must not come about here. None: it is."""
+        found = ClusterFound(True, cluster.cluster_id)
+        try:
+            refuse_other_cluster(self._cluster_id, found, may_create=True)
+        except ClusterChangedError as error:
+            return str(error)
+        return None
 
     def learn(self, broker_epoch: int, facts: BrokerFacts) -> None:
         """A broker has said what it runs: what waited for that may succeed now."""
