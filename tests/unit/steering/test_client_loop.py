@@ -37,7 +37,6 @@ from regent.model.errors import (
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
-from regent.simulation.broker_znodes import encode_cluster_id
 from regent.standby.reads import WATCHED
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
@@ -122,25 +121,6 @@ class TestView:
         await world.until(lambda: world.view.topics["t"].partitions[1].leader == -1)
         assert world.view.topics["u"].partitions[0].state == PartitionHealth.OFFLINE
         assert world.view.topics["t"].partitions[1].state == PartitionHealth.NEW
-
-    @pytest.mark.parametrize("is_gone", [False, True])
-    async def test_another_cluster_is_left_alone_until_the_known_one_is_back(
-        self, world: ClientWorld, is_gone: bool
-    ) -> None:
-        """The address leads elsewhere: what is declared for one must not be done in the other."""
-        another = SetData(paths.CLUSTER_ID, encode_cluster_id("two"))
-        world.admin.multi([Delete(paths.CLUSTER_ID) if is_gone else another])
-        await world.until(lambda: world.loop.steering.refusal)
-        assert "was one" in str(world.loop.steering.refusal)
-        assert not world.view.may_act
-        outcome = only(await world.submit(DeleteTopic("t")))
-        assert isinstance(outcome, Rejected)
-        assert "this is not the cluster that Regent was started for" in outcome.message
-        known = encode_cluster_id("one")
-        write = Create if is_gone else SetData
-        world.admin.multi([write(paths.CLUSTER_ID, known)])
-        await world.until(lambda: world.view.may_act)
-        assert world.loop.steering.refusal is None
 
     async def test_nothing_is_known_of_a_cluster_without_a_controller(self) -> None:
         async with ClientWorld(has_controller=False) as world:
