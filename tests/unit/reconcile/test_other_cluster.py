@@ -137,3 +137,11 @@ def test_a_status_without_a_cluster_counts_for_the_present_one() -> None:
     assert plan.status is not None
     assert plan.status.ownership is Ownership.CREATED
     assert plan.status.cluster_id == "cluster-a"
+
+
+@pytest.mark.parametrize("deleted", [False, True])
+def test_the_policy_that_is_shown_is_the_one_that_is_followed(deleted: bool) -> None:
+    plan = look(deletionPolicy="Protect", deleted=deleted)
+    assert plan.finalizer is FinalizerAction.LEAVE
+    assert plan.status is not None
+    assert plan.status.deletion_policy is DeletionPolicy.PROTECT

@@ -23,6 +23,7 @@ from regent.resources.kafka_topic_status import (
     MAX_DRIFT_ENTRIES,
     MAX_PARTITION_STATES,
     MAX_REPLICAS,
+    DeletionPolicy,
     DriftEntry,
     KafkaTopicStatus,
     Ownership,
@@ -282,6 +283,9 @@ def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicSta
     is_elsewhere = request.cluster is ClusterMatch.OTHER
     previous = request.resource.status if is_elsewhere else request.record
     ownership = None if is_elsewhere else previous.ownership
+    policy = effective_deletion_policy(request.resource, ownership)
+    if is_elsewhere and request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
+        policy = DeletionPolicy.PROTECT  # it stays, as whether there is a topic cannot be seen
     return _status(
         request,
         previous,
@@ -290,7 +294,7 @@ def blind_status(request: TopicRequest, assessment: Assessment) -> KafkaTopicSta
             *(unknown_verdict(each, assessment.message) for each in DOMAIN_CONDITIONS),
         ),
         **_provenance(request),
-        deletion_policy=effective_deletion_policy(request.resource, ownership),
+        deletion_policy=policy,
     )
 
 
