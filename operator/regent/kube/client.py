@@ -385,7 +385,7 @@ class _Answer:
         try:
             return self.body
         except ValueError:
-            return {"message": self._payload[:200].decode(errors="replace")}
+            return {"message": self._payload[:200].decode(errors="replace").strip()}
 
 
 def _is_from_api_server(method: str, body: Mapping[str, Any]) -> bool:

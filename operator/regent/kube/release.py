@@ -17,7 +17,12 @@ from typing import Any, Final
 
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.client import KubeClient
-from regent.kube.errors import KubeApiError, KubeError, KubeNotFoundError
+from regent.kube.errors import (
+    KubeApiError,
+    KubeError,
+    KubeNotFoundError,
+    KubeUnavailableError,
+)
 from regent.kube.eviction.broker_pods import is_name
 from regent.kube.listing import list_namespace
 from regent.kube.login import login
@@ -36,6 +41,7 @@ _POLL_INTERVAL_S: Final = 0.5
 _PUT_BACK_WITHIN_S: Final = 3.0
 """A Regent that still runs puts a finalizer back within moments of the watch event."""
 _CONFLICTS_MAX: Final = 5
+_FOUND_IN_EVERY_CLUSTER: Final = "/apis/apiextensions.k8s.io/v1"
 _POD_PHASES_THAT_ENDED: Final = ("Succeeded", "Failed")
 
 
@@ -158,7 +164,11 @@ async def _list(
     skip_forbidden: bool,
     report: Callable[[str], None],
 ) -> ObjectCache:
-    """All KafkaTopics. Without the CRD there are none."""
+    """All KafkaTopics. Without the CRD there are none.
+
+    Raises:
+        KubeError: The API server does not answer or refuses, or there is none at its address.
+    """
     bodies: list[dict[str, Any]] = []
     version = ""
     page_size = KubeSettings().page_size
@@ -168,7 +178,9 @@ async def _list(
                 client, KAFKA_TOPIC.kind, namespace, page_size=page_size
             )
         except KubeNotFoundError:
-            continue
+            await _require_api_server(client)
+            report("there is no CustomResourceDefinition of KafkaTopics, so there are none")
+            break
         except KubeApiError as error:
             if not (namespace and skip_forbidden and error.status == HTTPStatus.FORBIDDEN):
                 raise
@@ -178,6 +190,19 @@ async def _list(
     cache = ObjectCache(KAFKA_TOPIC.kind.kind, ClaimIndex(KAFKA_TOPIC), serves=serves)
     cache.replace_all(bodies, listed_version=version)
     return cache
+
+
+async def _require_api_server(client: KubeClient) -> None:
+    """Raise KubeUnavailableError for what answers 404 to everything."""
+    try:
+        await client.get(_FOUND_IN_EVERY_CLUSTER)
+    except KubeNotFoundError as error:
+        raise KubeUnavailableError(
+            f"{error}: what answers is no API server; correct the server's address in the "
+            "kubeconfig"
+        ) from error
+    except KubeApiError:  # who may not read it has asked an API server
+        pass
 
 
 def _holding(cache: ObjectCache) -> list[ObjectKey]:

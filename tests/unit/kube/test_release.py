@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-import pytest
+from collections.abc import Callable
 
-from regent.kube.release import Deployment, label_selector
+import pytest
+from aiohttp import web
+
+from regent.kube import release as release_module
+from regent.kube.errors import KubeUnavailableError
+from regent.kube.release import Deployment, label_selector, release
 from regent.model.errors import ConfigurationError
+from tests.unit.kube.small_server import Credentials, Server
 
 
 def test_pods_are_found_by_every_form_of_a_selector() -> None:
@@ -34,3 +40,41 @@ def test_what_is_no_name_of_a_deployment_is_refused(text: str) -> None:
 
 def test_the_name_of_a_deployment() -> None:
     assert Deployment.parse("kafka/regent") == Deployment("kafka", "regent")
+
+
+@pytest.fixture
+def said(monkeypatch: pytest.MonkeyPatch, credentials: Credentials) -> list[str]:
+    """What a release reports."""
+    monkeypatch.setattr(release_module, "login", credentials)
+    return []
+
+
+def not_found() -> web.Response:
+    return web.Response(status=404, text="404 page not found\n")
+
+
+async def test_what_answers_404_to_everything_is_no_cluster_without_topics(
+    server: Server, said: list[str]
+) -> None:
+    server.answers = [not_found(), not_found()]
+    with pytest.raises(KubeUnavailableError, match="what answers is no API server; correct the"):
+        await release(namespaces=(), deployment=None, dry_run=False, report=said.append)
+    assert said == []
+
+
+@pytest.mark.parametrize(
+    "discovery",
+    [
+        lambda: web.json_response({"kind": "APIResourceList", "groupVersion": "v1"}),
+        lambda: web.json_response({"kind": "Status", "message": "no right"}, status=403),
+    ],
+)
+async def test_a_cluster_without_the_definition_has_no_topics(
+    server: Server, said: list[str], discovery: Callable[[], web.Response]
+) -> None:
+    server.answers = [not_found(), discovery(), not_found(), discovery()]
+    await release(namespaces=("a", "b"), deployment=None, dry_run=False, report=said.append)
+    assert said == [
+        "there is no CustomResourceDefinition of KafkaTopics, so there are none",
+        "0 of 0 KafkaTopics released; their topics stay in Kafka",
+    ]
