@@ -23,6 +23,8 @@ from regent.model.cluster import Address
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import NotPassedOnError, PassThrough
 from regent.network.refusal_log import RefusalLog
+from regent.network.server_settings import ServerSettings
+from regent.network.server_tls import server_tls
 from regent.observability.server_metrics import ServerCollector
 from regent.protocol.serving import Peer
 from regent.runtime.ports import ControllerRequests, EndpointPort, ZooKeeperPort
@@ -33,7 +35,7 @@ from regent.servers.endpoint_settings import (
     server_settings,
     upstream_settings,
 )
-from regent.servers.server_credentials import ServerCredentials
+from regent.servers.server_credentials import ServerCredentials, read_users
 from regent.settings import Settings
 from regent.sockets.listening import listening_socket
 
@@ -48,7 +50,8 @@ class KafkaEndpoint:
         registry: Gets the metrics.
 
     Raises:
-        ConfigurationError: The address cannot be listened on, or a setting lacks another one.
+        ConfigurationError: The address cannot be listened on, a file of TLS or of users cannot be
+            used, or a setting lacks another one.
 
     Attributes:
         served: As in :class:`~regent.controller.config.ControllerConfig`.
@@ -62,6 +65,7 @@ class KafkaEndpoint:
         self._registry = registry
         self._server_settings = server
         further = further_listeners(settings)
+        _require_usable_files(settings, server)
         with contextlib.ExitStack() as sockets:
             self._socket = sockets.enter_context(
                 listening_socket(server.host, server.port, setting="endpoint")
@@ -149,6 +153,16 @@ class KafkaEndpoint:
         )
         self._registry.register(ServerCollector(server.statistics))
         return server
+
+
+def _require_usable_files(settings: Settings, server: ServerSettings) -> None:
+    """Now, as for all other settings. In :meth:`KafkaEndpoint.serve` an error ends the controller's
+    thread."""
+    if server.tls is not None:
+        server_tls(server.tls)
+    if settings.endpoint_sasl_plain_users_file is not None:
+        read_users(settings.endpoint_sasl_plain_users_file)
+    upstream_settings(settings)
 
 
 def _port_of(listening: socket.socket) -> int:

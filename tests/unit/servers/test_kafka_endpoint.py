@@ -86,6 +86,27 @@ def test_an_address_that_cannot_be_listened_on_is_named(host: str) -> None:
             App(wanted)
 
 
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (
+            {"tls": True, "tls_certificate_file": "none.pem", "tls_key_file": "none.pem"},
+            "TLS of the endpoint: .*none.pem",
+        ),
+        (
+            {"sasl_mechanisms": "PLAIN", "sasl_plain_users_file": "none.yaml"},
+            "file of users none.yaml cannot be read",
+        ),
+    ],
+)
+def test_a_file_that_cannot_be_used_is_named_before_the_process_starts(
+    values: dict[str, Any], message: str
+) -> None:
+    options = {f"endpoint_{name}": value for name, value in values.items()}
+    with pytest.raises(ConfigurationError, match=message):
+        App(settings(**options))
+
+
 def test_listeners_and_the_security_protocol_reach_the_controller() -> None:
     wanted = settings(
         endpoint_announced_listeners="internal, CLIENTS", inter_broker_listener="internal"
