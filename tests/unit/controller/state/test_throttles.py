@@ -1,0 +1,62 @@
+"""The rates that brokers need: the lowest that moves ask for, without a look at all of them."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import ValuesView
+
+from regent.controller.state.throttles import Throttles
+from regent.zk_data.throttles import BrokerThrottle, PartitionThrottle, TopicThrottle
+
+
+def recounted(throttles: Throttles) -> dict[int, BrokerThrottle]:
+    """The rates by their definition."""
+    each = [p for topic in throttles.topics.values() for p in topic.partitions.values()]
+    brokers = sorted({b for p in each for b in (*p.leaders, *p.followers)})
+    return {
+        b: BrokerThrottle(
+            min((p.rate for p in each if b in p.leaders), default=None),
+            min((p.rate for p in each if b in p.followers), default=None),
+        )
+        for b in brokers
+    }
+
+
+def test_the_lowest_rate_counts_whatever_comes_and_goes() -> None:
+    chance, throttles = random.Random(1), Throttles()
+    for _ in range(500):
+        topic = f"t{chance.randrange(8)}"
+        partitions = {
+            partition: PartitionThrottle(
+                chance.choice([100, 200, 300]),
+                leaders=tuple(chance.sample(range(6), 2)),
+                followers=tuple(chance.sample(range(6), 1)),
+            )
+            for partition in range(chance.randrange(4))
+        }
+        is_gone = not partitions or chance.random() < 0.3
+        throttles.set_topic(topic, None if is_gone else TopicThrottle(1, partitions))
+        assert throttles.wanted_rates() == recounted(throttles)
+    for topic in list(throttles.topics):
+        throttles.set_topic(topic, None)
+    assert throttles.wanted_rates() == {}
+
+
+class Walked(dict[int, PartitionThrottle]):
+    """Counts how often all partitions of a topic are looked at."""
+
+    times = 0
+
+    def values(self) -> ValuesView[int, PartitionThrottle]:  # type: ignore[override]
+        Walked.times += 1
+        return super().values()
+
+
+def test_a_topic_that_changes_costs_no_look_at_the_others() -> None:
+    throttles, partition = Throttles(), PartitionThrottle(100, leaders=(1,), followers=(2,))
+    for number in range(100):
+        throttles.set_topic(f"t{number}", TopicThrottle(1, Walked({0: partition})))
+    Walked.times = 0
+    throttles.set_topic("t7", None)
+    assert throttles.wanted_rates() == {1: BrokerThrottle(100, None), 2: BrokerThrottle(None, 100)}
+    assert Walked.times <= 1
