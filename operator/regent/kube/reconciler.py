@@ -351,8 +351,9 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
             return await self._parts.writer.remove_finalizer(
                 known.key, known.uid, generation=known.generation
             )
-        except KubeApiError as error:
-            if error.is_refusal and plan.status_if_held is not None:
+        except (KubeApiError, KubeSchemaError) as error:
+            is_held = isinstance(error, KubeSchemaError) or error.is_refusal
+            if is_held and plan.status_if_held is not None:
                 await self._write_status(known, plan.status_if_held, memory)
             raise
 

@@ -143,6 +143,7 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
 
         Raises:
             KubeConflictError: If the API server says that somebody has changed it, and nobody has.
+            KubeSchemaError: If the finalizer is still there, or there again.
             KubeError: If the API server does not answer or refuses.
             ValueError: If the kind has no finalizer.
         """
@@ -154,7 +155,11 @@ class StatusWriter(Generic[ResourceT, ClaimT]):
         def decide(known: CachedObject) -> _Decision:
             return WriteResult.CHANGED if known.generation != generation else removal(known)
 
-        return await self._write(key, uid, decide, is_final=True)
+        result = await self._write(key, uid, decide, is_final=True)
+        known = self._cache.get(key)
+        if result is WriteResult.WRITTEN and known is not None and known.uid == uid:
+            _require_no_finalizer(finalizer, known)
+        return result
 
     async def delete(self, known: CachedObject) -> WriteResult:
         """Delete an object if it is still this version of it. The watch shows when it is gone.
@@ -273,6 +278,14 @@ def _require_finalizer(finalizer: str, known: CachedObject) -> None:
         raise KubeSchemaError(
             f"the finalizer {finalizer} that Regent has just put on {known.key} is not there, and "
             f"nothing is done without it: {_SOMEBODY_ELSE}"
+        )
+
+
+def _require_no_finalizer(finalizer: str, known: CachedObject) -> None:
+    if finalizer in known.finalizers:
+        raise KubeSchemaError(
+            f"the finalizer {finalizer} that Regent has just taken off {known.key} is still there: "
+            f"{_SOMEBODY_ELSE}"
         )
 
 

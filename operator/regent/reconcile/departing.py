@@ -18,8 +18,9 @@ from regent.resources.kafka_topic import FINALIZER
 from regent.resources.resource_status import ResourceStatus
 
 _HELD: Final = (
-    "it is being deleted, and nothing is left to be done for it, but the API server refuses to "
-    "have Regent's finalizer taken off: the Event WriteRefused says why; it is tried again"
+    "it is being deleted, and nothing is left to be done for it, but the API server does not let "
+    "Regent's finalizer be taken off: the Event WriteRefused or NotStoredAsWritten says why; it is "
+    "tried again"
 )
 
 StatusT_co = TypeVar("StatusT_co", bound=ResourceStatus, covariant=True)

@@ -121,6 +121,36 @@ def test_a_resource_whose_finalizer_cannot_be_taken_off_does_not_wait_for_its_to
     assert bench.stored["metadata"]["finalizers"] == []
 
 
+def test_a_finalizer_that_a_webhook_puts_back_is_not_taken_for_one_that_is_gone() -> None:
+    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
+    bench = Bench(body(version="5", metadata=going))
+
+    def put_back(stored: dict[str, Any]) -> None:
+        stored["metadata"]["finalizers"] = [FINALIZER]
+
+    bench.store.webhook = put_back
+    with pytest.raises(KubeSchemaError, match="is still there"):
+        bench.reconcile()
+    conditions = {each["type"]: each for each in bench.stored["status"]["conditions"]}
+    assert conditions["Ready"]["reason"] == "WriteRefused"
+    assert bench.events == [("Warning", "NotStoredAsWritten")]
+    bench.store.webhook = lambda stored: None
+    bench.reconcile()
+    assert bench.stored["metadata"]["finalizers"] == []
+
+
+def test_a_finalizer_that_comes_back_to_a_resource_without_need_of_it_is_noticed() -> None:
+    """A resource that is not deleted and need not be held any more."""
+    bench = Bench(body(version="5", deletionPolicy="Retain", metadata={"finalizers": [FINALIZER]}))
+
+    def put_back(stored: dict[str, Any]) -> None:
+        stored["metadata"]["finalizers"] = ["a.b/c", FINALIZER]
+
+    bench.store.webhook = put_back
+    with pytest.raises(KubeSchemaError, match="is still there"):
+        bench.reconcile(times=3, every_s=60)
+
+
 def test_a_conflict_with_nobody_is_no_hot_loop() -> None:
     """A webhook may answer 409. If somebody has changed the resource, it is looked at at once."""
     going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
