@@ -172,6 +172,23 @@ def test_what_is_being_deleted_is_not_called_retained(changes: dict[str, Any]) -
         assert "cannot be undone" in plan.events[0].message
 
 
+@pytest.mark.parametrize("blind", [view(active=False), view(complete=False)])
+def test_an_outage_does_not_hide_that_a_deletion_has_begun(blind: ClusterView) -> None:
+    """What is said while nobody knows the cluster comes between that and the late policy."""
+    begun = plan_topic(deleted(view(topic(deleting=True))))
+    status = after(begun)
+    for _ in range(2):
+        waiting = deleted(blind, waited_s=200, status=status)
+        shown = plan_topic(waiting)
+        assert shown.finalizer is FinalizerAction.LEAVE
+        assert "keep the topic" not in said(shown).message
+        status = after(shown)
+    late = deleted(blind, waited_s=31, status=status, deletionPolicy="Retain")
+    assert _released(plan_topic(late), "TopicDeletionContinues")
+    back = deleted(view(topic()), status=status, deletionPolicy="Retain")
+    assert _released(plan_topic(back), "TopicRetained"), "a backup of ZooKeeper was restored"
+
+
 def test_the_brokers_that_are_waited_for_are_named() -> None:
     seen = view(topic(deleting=True, waits_for=(2, 9)))
     message = said(plan_topic(deleted(seen))).message

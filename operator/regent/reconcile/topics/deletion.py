@@ -32,7 +32,7 @@ from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import DOMAIN_CONDITIONS, blind_status, observed_status
 from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.reconcile.verdicts import Assessment, Progress
-from regent.resources.conditions import ConditionReason, ConditionType, find_condition
+from regent.resources.conditions import ConditionReason, ConditionStatus, ConditionType
 from regent.resources.kafka_topic import ManagementPolicy
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
@@ -52,12 +52,28 @@ def plan_deletion(request: TopicRequest) -> TopicPlan:
     if plan.finalizer is FinalizerAction.REMOVE:
         held = status_if_held(request.resource, DOMAIN_CONDITIONS, now=request.now)
         return dataclasses.replace(plan, status_if_held=held)
+    if plan.status is not None and request.cluster is not ClusterMatch.OTHER:
+        plan = dataclasses.replace(plan, status=_with_deletion(request, plan.status))
     again_s = ASKED_AGAIN_S if plan.requeue_after_s is None else plan.requeue_after_s
     return dataclasses.replace(
         plan,
         asks_about_definition=not request.goes_with_definition,
         requeue_after_s=min(again_s, ASKED_AGAIN_S),
     )
+
+
+def _with_deletion(request: TopicRequest, status: KafkaTopicStatus) -> KafkaTopicStatus:
+    """The status, which says that the deletion has begun if it has, whatever else there is to say:
+    nothing else tells that to who lets the resource go while the topic is not seen."""
+    if not request.was_deletion_begun:
+        return status
+    conditions = tuple(
+        each.model_copy(update={"reason": ConditionReason.DELETING})
+        if each.type == ConditionType.RECONCILING and each.status is ConditionStatus.TRUE
+        else each
+        for each in status.conditions
+    )
+    return status.model_copy(update={"conditions": conditions})
 
 
 def _plan_deletion(request: TopicRequest) -> TopicPlan:
@@ -171,7 +187,7 @@ def _reason_to_release(request: TopicRequest) -> PlannedEvent | None:
         reason = EventReason.TOPIC_HANDED_OVER
     if why is None:
         return None
-    if _was_deletion_begun(request):
+    if request.was_deletion_begun:
         return PlannedEvent(
             EventReason.TOPIC_DELETION_CONTINUES,
             f"topic {name} is being deleted already, which cannot be undone; this resource goes "
@@ -208,15 +224,6 @@ def _why_retained(request: TopicRequest) -> str:
     if is_policy_ignored(request.resource, request.ownership_if_kept):
         return f"this resource did not create it, and {NOT_ASKED_FOR}"
     return "this resource did not create it, and deletionPolicy does not say Delete"
-
-
-def _was_deletion_begun(request: TopicRequest) -> bool:
-    """Whether the topic is being deleted, or was when somebody last saw it."""
-    if request.is_deletion_begun:
-        return True
-    ready = find_condition(request.record.conditions, ConditionType.READY)
-    was_deleting = ready is not None and ready.reason == ConditionReason.DELETING
-    return request.topic is None and was_deleting
 
 
 def _successor(request: TopicRequest) -> Claim | None:

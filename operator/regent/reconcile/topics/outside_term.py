@@ -34,6 +34,12 @@ def plan_outside_term(request: TopicRequest) -> TopicPlan:
 def _consequence(request: TopicRequest) -> str:
     if not request.resource.metadata.is_being_deleted:
         return f"the state of topic {request.topic_name} is not known"
+    if request.was_deletion_begun:
+        return (
+            f"the deletion of topic {request.topic_name} has begun, which cannot be undone, and "
+            "goes on with the next controller; to let the resource go before, set deletionPolicy "
+            "to Retain"
+        )
     return (
         f"what becomes of topic {request.topic_name} is decided as soon as a Regent that serves "
         "this resource is; to let the resource go and keep the topic, set deletionPolicy to Retain"

@@ -28,6 +28,7 @@ from regent.reconcile.request import ResourceRequest
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.usage import TopicUsage, UsageQuestion
 from regent.reconcile.unreadable_topics import problem_of
+from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
 from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
 
@@ -315,6 +316,19 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         if self.topic is not None and self.topic.is_being_deleted:
             return True
         return self._is_deletion_accepted and not self.is_recreated
+
+    @property
+    def was_deletion_begun(self) -> bool:
+        """Whether the topic is being deleted, or was when somebody last saw it."""
+        if self.is_deletion_begun:
+            return True
+        found = (
+            find_condition(self.record.conditions, type_)
+            for type_ in (ConditionType.READY, ConditionType.RECONCILING)
+        )
+        return self.topic is None and any(
+            each is not None and each.reason == ConditionReason.DELETING for each in found
+        )
 
     @property
     def _is_deletion_accepted(self) -> bool:
