@@ -31,9 +31,9 @@ def print_text(text: str) -> None:
 
 def log_quietly() -> None:
     """For commands that say what went wrong once, at the end: errors are logged, but not those of
-    kazoo, which that says in its own words."""
+    each attempt to reach ZooKeeper, which that says in its own words."""
     logging.basicConfig(level=logging.ERROR)
-    logging.getLogger("regent.zookeeper.kazoo").setLevel(logging.CRITICAL)
+    logging.getLogger("regent.zookeeper").setLevel(logging.CRITICAL)
 
 
 def setting_options(names: Iterable[str]) -> Callable[[Any], Any]:

@@ -94,6 +94,11 @@ def _remedy(error: Exception, tls: TlsSettings, *, hostname: str) -> str | None:
             "the server does not accept the certificate of Regent: see "
             "zookeeper_tls_certificate_file and the server's ssl.trustStore.location"
         )
+    if isinstance(error, ssl.SSLError):
+        return (
+            "this port may not speak TLS: zookeeper must name the servers' secureClientPort, or "
+            "zookeeper_tls must not be set"
+        )
     return None
 
 

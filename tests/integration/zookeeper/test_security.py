@@ -183,6 +183,31 @@ def run_status(*arguments: str | Path, **environment: str) -> Outcome:
     )
 
 
+async def test_status_with_a_wrong_password_says_so_once(
+    sasl_server: ZooKeeper, tmp_path: Path
+) -> None:
+    password = tmp_path / "password"
+    password.write_text("wrong")
+    outcome = await asyncio.to_thread(
+        run_status,
+        *("--zookeeper", sasl_server.connect_string, "--zookeeper-sasl-username", "regent"),
+        *("--zookeeper-sasl-password-file", password),
+    )
+    assert outcome.exit_code == 3
+    assert outcome.stderr.count("refused the credentials") == 1, outcome.stderr
+
+
+async def test_a_port_without_tls_is_named(
+    sasl_server: ZooKeeper, tls_settings: ZooKeeperSettings
+) -> None:
+    hosts = settings_for(sasl_server.connect_string).hosts
+    session = ZooKeeperSession(dataclasses.replace(tls_settings, hosts=hosts))
+    try:
+        await refused(session, "may not speak TLS: zookeeper must name")
+    finally:
+        await session.close()
+
+
 def reported(outcome: Outcome) -> dict[str, Any]:
     """The report of a ZooKeeper without brokers."""
     assert outcome.exit_code == 4, outcome  # nobody is the controller
