@@ -1,6 +1,7 @@
 """`make demo`: everything on this machine, a topic by kubectl, a thousand messages through it."""
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -169,8 +170,8 @@ def _explain(
 Done in {took_s:.0f} s: a topic applied with kubectl, created by Regent, served by real brokers,
 {MESSAGES} messages produced and consumed.
 
-  export KUBECONFIG={kubectl.kubeconfig}
-  export PATH={kubectl.program.parent}:$PATH
+  export KUBECONFIG={shlex.quote(str(kubectl.kubeconfig))}
+  export PATH={shlex.quote(str(kubectl.program.parent))}:$PATH
   bootstrap servers  {kafka.bootstrap_servers}
   ZooKeeper          {zookeeper.connect_string}
   Regent's log       {regent.log_path}
