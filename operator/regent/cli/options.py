@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import click
 from pydantic.fields import FieldInfo
@@ -55,7 +56,16 @@ def given_options(options: Mapping[str, Any]) -> dict[str, Any]:
 def _http_url(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
     if value is not None and not value.startswith(("http://", "https://")):
         raise click.BadParameter(f"{value!r} must begin with http:// or https://")
-    return None if value is None else value.rstrip("/")
+    if value is None:
+        return None
+    try:
+        parts = urlsplit(value)
+        is_complete = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_complete = False
+    if not is_complete:
+        raise click.BadParameter(f"{value!r} has no host, or a port that is none")
+    return value.rstrip("/")
 
 
 def checked_namespaces(

@@ -90,6 +90,15 @@ def test_a_regent_is_asked_over_http_only(runner: CliRunner, url: str, command: 
     assert "must begin with http:// or https://" in result.output
 
 
+@pytest.mark.parametrize("url", ["http://", "http://:80", "http://host:99999", "http://[::1"])
+def test_a_url_without_a_host_or_with_a_port_that_is_none_is_refused(
+    runner: CliRunner, url: str
+) -> None:
+    result = runner.invoke(main, ["status", "--zookeeper", "localhost:1", "--url", url])
+    assert result.exit_code == 2
+    assert "has no host, or a port that is none" in result.output
+
+
 @pytest.mark.parametrize("command", [["run"], ["status"], ["why", "t"]])
 def test_a_binary_settings_file_is_named(
     runner: CliRunner, tmp_path: Path, command: list[str]
