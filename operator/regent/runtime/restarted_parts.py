@@ -38,13 +38,19 @@ class RestartedParts:
         self._problems: dict[str, tuple[str, float]] = {}
 
     async def run(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
-        """Run a part to its end, again after each exception, until cancelled."""
+        """Run a part to its end, again after each exception, until cancelled.
+
+        A cancellation that comes from within is an exception, too: the part awaited what somebody
+        else had cancelled.
+        """
         pause_s = FIRST_PAUSE_S
         while True:
             began = self._now()
             try:
                 await part()
-            except Exception as error:
+            except (Exception, asyncio.CancelledError) as error:
+                if _is_to_end():
+                    raise
                 if self._now() - began > STABLE_AFTER_S:
                     pause_s = FIRST_PAUSE_S
                 logger.exception(
@@ -80,9 +86,15 @@ class RestartedParts:
         ]
         return "; ".join(problems) or None
 
-    def _note(self, name: str, error: Exception, pause_s: float) -> None:
+    def _note(self, name: str, error: BaseException, pause_s: float) -> None:
         self._problems[name] = repr(error), self._now() + pause_s + STABLE_AFTER_S
 
     def _found(self, name: str) -> str | None:
         error, until = self._problems.get(name, ("", float("-inf")))
         return error if self._now() < until else None
+
+
+def _is_to_end() -> bool:
+    """Whether somebody has cancelled the task that this runs in."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 
 import pytest
@@ -62,6 +63,31 @@ async def test_one_that_was_in_order_for_a_while_is_started_soon(
 ) -> None:
     await parts.run("the view", Part(clock, 0.0, 0.0, STABLE_AFTER_S + 1, 0.0).run)
     assert clock.pauses == [1.0, 2.0, 1.0, 2.0]
+
+
+async def test_a_cancellation_from_within_ends_no_part(clock: Clock, parts: RestartedParts) -> None:
+    cancelled: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    cancelled.cancel()
+    runs = 0
+
+    async def run() -> None:
+        nonlocal runs
+        runs += 1
+        if runs == 1:
+            await cancelled
+
+    await parts.run("the view", run)
+    assert runs == 2
+    assert clock.pauses == [1.0]
+
+
+async def test_one_that_is_cancelled_ends(parts: RestartedParts) -> None:
+    task = asyncio.create_task(parts.run("the view", asyncio.Event().wait))  # type: ignore[arg-type]
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert parts.problem() is None
 
 
 async def test_it_is_said_until_it_was_in_order_for_a_while(
