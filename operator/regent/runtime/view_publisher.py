@@ -254,7 +254,7 @@ class ViewPublisher:
         """
         try:
             await self._follow()
-        except Exception:
+        except BaseException:  # a cancellation may come from within
             self._complete_of = None
             self._to_describe = self._controller.active
             self._wake.set()
