@@ -24,6 +24,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from regent.controller.view import ClusterView
 from regent.kube.absences import Absences
 from regent.kube.client import KubeClient
 from regent.kube.cluster_knowledge import ClusterKnowledge
@@ -55,6 +56,7 @@ from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.model.entry_budget import EntryBudget
+from regent.model.topic_config import kinds_of_brokers
 from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
@@ -83,6 +85,7 @@ class KubeOperator:
         self._is_open = True
         self._epoch = controller.view.controller_epoch
         self._brokers = controller.view.placement_terms
+        self._broker_kinds = kinds_of_brokers(controller.view.broker_facts)
         self._metrics = metrics or ResourceMetrics(CollectorRegistry())
         self.queue: WorkQueue[ObjectKey] = WorkQueue(
             jitter=jitter, on_idle=lambda: self.recorder.wake()
@@ -250,6 +253,7 @@ class KubeOperator:
         view = self._controller.view
         self._absences.look()
         brokers, self._brokers = self._brokers, view.placement_terms
+        has_other_kinds = brokers != self._brokers and self._has_other_kinds_of_brokers(view)
         epoch = view.controller_epoch
         if epoch != self._epoch:
             self._epoch = epoch
@@ -260,11 +264,23 @@ class KubeOperator:
                 served.view_replaced()
                 self._enqueue(frozenset(served.cache.keys()))
                 continue
-            if brokers != self._brokers:
+            if has_other_kinds:
+                # What brokers could load so far, one that is set up otherwise may not.
+                self._enqueue(frozenset(served.cache.keys()))
+            elif brokers != self._brokers:
                 # What cannot be done may have waited for a broker, for another version of one, or
                 # for the end of a cordon.
                 self._enqueue(served.cache.keys_not_ready())
             self._enqueue(served.topics_changed(topics))
+
+    def _has_other_kinds_of_brokers(self, view: ClusterView) -> bool:
+        """Whether some broker is set up otherwise than all that were known. The first that answer
+        are no news: statuses are older than this process, or this term."""
+        before, now = self._broker_kinds, kinds_of_brokers(view.broker_facts)
+        if not now:
+            return False
+        self._broker_kinds = now
+        return bool(before) and any(kind not in before for kind in now)
 
 
 def _client(settings: KubeSettings) -> KubeClient:

@@ -8,6 +8,8 @@ from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
@@ -21,6 +23,7 @@ from regent.kube.health import KubeHealth
 from regent.kube.operator import KubeOperator
 from regent.kube.settings import KubeSettings
 from regent.model.cluster import Broker
+from regent.model.topic_config import BrokerFacts
 from tests.unit.kube.jumping_clock import elapse, run
 from tests.unit.kube.test_object_cache import body, key
 from tests.unit.kube.test_status_writer import Store
@@ -118,6 +121,39 @@ def test_a_configuration_that_changed_without_a_notification_is_read_with_the_ne
 
     run(serve())
     assert port.config == {"retention.ms": "1000"}
+
+
+def test_what_is_ready_is_judged_again_when_a_broker_is_set_up_otherwise() -> None:
+    def facts(broker_id: int, lag_ms: str) -> BrokerFacts:
+        settings = {"log.cleaner.min.compaction.lag.ms": lag_ms}
+        return BrokerFacts(
+            broker_id=broker_id, versions=((3, 9),), settings=settings, has_answered=True
+        )
+
+    client = OneObject(body(version="5", config={"max.compaction.lag.ms": "1000"}))
+    port, reasons, looks = Port(), list[str](), list[int]()
+
+    async def serve() -> None:
+        operator, tasks = started(port, client)
+        for shown in (
+            (),
+            (facts(1, "0"),),
+            (facts(1, "0"), facts(2, "0")),
+            (facts(1, "0"), facts(2, "5000")),
+            (facts(1, "0"), facts(2, "0")),
+        ):
+            port.view = msgspec.structs.replace(port.view, broker_facts=shown)
+            operator.on_view_changed(frozenset())
+            await elapse(60)
+            assert client.stored is not None
+            conditions = {each["type"]: each for each in client.stored["status"]["conditions"]}
+            reasons.append(conditions["Ready"]["reason"])
+            looks.append(operator.kafka_topics.reconciler.reconciliations)
+        await stop(operator, tasks)
+
+    run(serve())
+    assert reasons == ["AsDeclared"] * 3 + ["InvalidConfig", "AsDeclared"]
+    assert looks[0] == looks[1] == looks[2], "brokers of a known kind are no news"
 
 
 class AnotherTime(OneObject):

@@ -33,6 +33,7 @@ from regent.model.topic_config.brokers import (
     NUM_PARTITIONS,
     SETTINGS_SINCE,
     BrokerFacts,
+    kinds_of_brokers,
     narrowed_versions,
 )
 from regent.model.topic_config.definitions import KafkaVersion
@@ -62,6 +63,7 @@ __all__ = [
     "config_problems",
     "impossible_values",
     "kafka_words",
+    "kinds_of_brokers",
     "narrowed_versions",
     "new_problems",
     "parse_boolean",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -71,6 +71,17 @@ class BrokerFacts(msgspec.Struct, frozen=True, kw_only=True):
     settings: Mapping[str, str] | None = None
     has_answered: bool = False
     api_versions: Mapping[int, tuple[int, int]] = {}
+
+
+def kinds_of_brokers(brokers: Iterable[BrokerFacts]) -> tuple[BrokerFacts, ...]:
+    """How brokers that have answered are set up, each kind once and as if it were broker 0: what
+    one of a kind can load, all of them can."""
+    kinds: list[BrokerFacts] = []
+    for broker in brokers:
+        kind = msgspec.structs.replace(broker, broker_id=0, api_versions={})
+        if broker.has_answered and kind not in kinds:
+            kinds.append(kind)
+    return tuple(kinds)
 
 
 def narrowed_versions(
