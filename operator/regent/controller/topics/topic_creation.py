@@ -9,6 +9,7 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Accepted, CreateTopic, Outcome, Reason, Rejected
 from regent.controller.effects import Multi, ReadData
 from regent.controller.term.cluster_loading import TOPIC_IDS_SINCE
+from regent.controller.topics.former_segments import former_segments_refuse
 from regent.controller.topics.replica_assignment import PlacementError
 from regent.controller.topics.topic_placement import place_new_topic, placement_refused
 from regent.controller.topics.topic_refusals import (
@@ -53,6 +54,8 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
             outcomes[index] = Accepted()
             continue
         problem = _creation_problem(active, command, taken)
+        if problem is None:
+            problem = await former_segments_refuse(active, command)
         if problem is not None:
             outcomes[index] = problem
             continue

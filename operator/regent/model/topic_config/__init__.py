@@ -37,6 +37,7 @@ from regent.model.topic_config.brokers import (
     narrowed_versions,
 )
 from regent.model.topic_config.definitions import KafkaVersion
+from regent.model.topic_config.index_sizes import lowered_index_problems
 from regent.model.topic_config.java_parsing import parse_boolean, parse_int
 from regent.model.topic_config.judging import (
     config_problems,
@@ -64,6 +65,7 @@ __all__ = [
     "impossible_values",
     "kafka_words",
     "kinds_of_brokers",
+    "lowered_index_problems",
     "narrowed_versions",
     "new_problems",
     "parse_boolean",

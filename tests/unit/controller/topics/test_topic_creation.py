@@ -25,6 +25,7 @@ from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartiti
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import Check
+from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World
 
@@ -63,6 +64,22 @@ class TestCreation:
             1: ReplicaAssignment((3, 2)),
         }
         assert config_of(world, "t") == {"retention.ms": "5"}
+
+    def test_an_index_has_room_for_the_segments_of_a_former_topic_that_a_broker_may_have(
+        self,
+    ) -> None:
+        """One that was down loads them at its start, by the configuration of the present topic."""
+        world, active = cluster()
+        small = {"segment.bytes": "100000", "segment.index.bytes": "1000"}
+        command = CreateTopic("t", 1, 1, config=small)
+        world.put(strays_of(9, "t"), b'{"version":1,"partitions":[0]}')
+        (refused,) = ask(world, active, command)
+        assert isinstance(refused, Rejected)
+        assert refused.reason in TRANSIENT_REASONS
+        assert "brokers [9]" in refused.message
+        assert ask(world, active, CreateTopic("u", 1, 1, config=small)) == (Accepted(),)
+        world.delete(strays_of(9, "t"))
+        assert ask(world, active, command) == (Accepted(),)
 
     def test_the_first_leaders_follow_from_the_watch(self) -> None:
         world, active = cluster()
