@@ -193,6 +193,12 @@ def default_url(settings: Settings) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{settings.http_port}"
 
 
+def shown_url(url: str) -> str:
+    """The same for messages: without a user and a password, which a proxy may ask for."""
+    parts = urllib.parse.urlsplit(url)
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
 def ask_regent(url: str, *, timeout_s: float = HTTP_TIMEOUT_S) -> EndpointAnswer:
     """Ask for ``/status``. Whatever goes wrong is the answer's problem.
 
@@ -203,14 +209,16 @@ def ask_regent(url: str, *, timeout_s: float = HTTP_TIMEOUT_S) -> EndpointAnswer
     try:
         body = asyncio.run(_fetch(f"{url}/status", timeout_s))
     except TimeoutError:
-        return EndpointAnswer(problem=f"no Regent answers at {url}: not within {timeout_s:g} s")
+        return EndpointAnswer(
+            problem=f"no Regent answers at {shown_url(url)}: not within {timeout_s:g} s"
+        )
     except (OSError, ValueError, aiohttp.ClientError) as error:
-        return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
+        return EndpointAnswer(problem=f"no Regent answers at {shown_url(url)}: {error}")
     try:
         msgspec.json.decode(body, type=_Status)
         return EndpointAnswer(status=msgspec.json.decode(body, type=dict[str, Any]))
     except (ValueError, RecursionError):
-        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+        return EndpointAnswer(problem=f"what answers at {shown_url(url)} is not a Regent")
 
 
 async def _fetch(url: str, timeout_s: float, *, refusals: bool = False) -> bytes:
@@ -243,18 +251,22 @@ def ask_why(url: str, topic: str, partition: int | None) -> EndpointAnswer:
     try:
         body = asyncio.run(_fetch(address, WHY_TIMEOUT_S, refusals=True))
     except TimeoutError:
-        return EndpointAnswer(problem=f"no Regent answers at {url}: not within {WHY_TIMEOUT_S:g} s")
+        return EndpointAnswer(
+            problem=f"no Regent answers at {shown_url(url)}: not within {WHY_TIMEOUT_S:g} s"
+        )
     except (OSError, ValueError, aiohttp.ClientError) as error:
-        return EndpointAnswer(problem=f"no Regent answers at {url}: {error}")
+        return EndpointAnswer(problem=f"no Regent answers at {shown_url(url)}: {error}")
     try:
         refusal = msgspec.json.decode(body, type=_WhyRefusal)
         if refusal.controllerId is None and refusal.problem is not None:
-            return EndpointAnswer(problem=f"the Regent at {url} does not answer: {refusal.problem}")
+            return EndpointAnswer(
+                problem=f"the Regent at {shown_url(url)} does not answer: {refusal.problem}"
+            )
         if msgspec.json.decode(body, type=_WhyHead).problem is None:
             msgspec.json.decode(body, type=_Why)
         status = msgspec.json.decode(body, type=dict[str, Any])
     except (ValueError, RecursionError):
-        return EndpointAnswer(problem=f"what answers at {url} is not a Regent")
+        return EndpointAnswer(problem=f"what answers at {shown_url(url)} is not a Regent")
     return EndpointAnswer(status={"problem": None, **status})
 
 
@@ -273,13 +285,14 @@ def of_this_cluster(
         if expected == found:
             return answer
         return EndpointAnswer(
-            problem=f"the Regent at {url} serves another Kafka cluster: {found}, not {expected}"
+            problem=f"the Regent at {shown_url(url)} serves another Kafka cluster: {found}, not "
+            f"{expected}"
         )
     own_id, holder = answer.status["controllerId"], cluster["controller"]["id"]
     is_known = cluster["controller"]["kind"] != "unknown"
     if answer.status["isActive"] and is_known and own_id != holder:
         return EndpointAnswer(
-            problem=f"the Regent at {url} serves another Kafka cluster: it is the controller with "
-            f"id {own_id} there, here it is {'none' if holder is None else holder}"
+            problem=f"the Regent at {shown_url(url)} serves another Kafka cluster: it is the "
+            f"controller with id {own_id} there, here it is {'none' if holder is None else holder}"
         )
     return answer

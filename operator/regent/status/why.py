@@ -10,7 +10,7 @@ from typing import Any
 from regent.model.errors import ConfigurationError
 from regent.model.plain_text import plain
 from regent.status.cluster import read_brokers, read_cluster_id, read_controller
-from regent.status.endpoint import EndpointAnswer, ask_why, of_this_cluster
+from regent.status.endpoint import EndpointAnswer, ask_why, of_this_cluster, shown_url
 from regent.status.reader import ClusterReader, open_cluster
 from regent.status.sentences import removed_sentence
 from regent.status.story import tell_partition, tell_topic
@@ -98,7 +98,7 @@ def _problem(answer: EndpointAnswer, url: str) -> str | None:
     if answer.status is None:
         return answer.problem
     problem = answer.status["problem"]
-    return None if not problem else f"the Regent at {url} answers: {problem}"
+    return None if not problem else f"the Regent at {shown_url(url)} answers: {problem}"
 
 
 def exit_status(report: Report) -> ExitStatus:

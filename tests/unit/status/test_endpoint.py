@@ -165,6 +165,13 @@ def test_a_trail_of_another_shape_is_not_that_of_a_regent(
     assert "is not a Regent" in str(ask_why_of({**WHY, **fields}, other_server).problem)
 
 
+def test_a_password_for_a_proxy_is_not_repeated() -> None:
+    url = "http://me:s3cret@127.0.0.1:1"
+    for answer in (ask_regent(url), ask_why(url, "orders", None)):
+        assert "no Regent answers at http://127.0.0.1:1: " in str(answer.problem)
+        assert "s3cret" not in str(answer.problem)
+
+
 def test_nobody_listens() -> None:
     answer = ask_regent("http://127.0.0.1:1")
     assert answer.status is None
