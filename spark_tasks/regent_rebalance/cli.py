@@ -184,6 +184,7 @@ def make(
       7  the history cannot be used, or is too old
       8  there is not enough memory, or no room for the output
     """
+    _require_other_files(snapshot, {"--output": output, "--report": report})
     limits = Limits(copies=batch_copies, bytes=batch_bytes, rate=throttle)
     what_if = WhatIf(added=add_broker, lost_racks=lose_rack, lost_brokers=lose_broker)
     loaded = with_history(
@@ -243,6 +244,7 @@ def _goals(
 @_all_option
 def show(*, file: Path, report: Path | None, as_json: bool, everything: bool) -> None:
     """Show a plan file, once its hash is checked."""
+    _require_other_files(file, {"--report": report})
     loaded = load_plan(file)
     _save_report(loaded, report)
     if as_json:
@@ -271,6 +273,13 @@ def split(*, file: Path, folder: Path) -> None:
 
 
 plan.add_command(loads_command)
+
+
+def _require_other_files(read: Path, written: dict[str, Path | None]) -> None:
+    """Raise UsageError for an option by which a file would be overwritten that is read."""
+    for option, file in written.items():
+        if file is not None and file.exists() and read.exists() and file.samefile(read):
+            raise click.UsageError(f"{option} names {file}, which is read: name another file")
 
 
 def _save_report(made: Plan, file: Path | None) -> None:

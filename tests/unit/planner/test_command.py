@@ -38,6 +38,16 @@ def test_a_plan_is_printed_with_its_bound_and_written(snapshot: Path, tmp_path: 
     assert (shown.exit_code, shown.output) == (0, result.output)
 
 
+@pytest.mark.parametrize("option", ["--output", "--report"])
+def test_the_snapshot_is_not_overwritten(snapshot: Path, tmp_path: Path, option: str) -> None:
+    before = snapshot.read_bytes()
+    (tmp_path / "link.json").symlink_to(snapshot)
+    result = regent_plan(snapshot, option, tmp_path / "link.json")
+    assert result.exit_code == 2
+    assert f"{option} names" in result.output
+    assert snapshot.read_bytes() == before
+
+
 def test_options_may_come_before_the_snapshot(snapshot: Path) -> None:
     assert regent_plan("--drain", 3, snapshot).output == regent_plan(snapshot, "--drain", 3).output
 
