@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller import giving_way
 from regent.controller.brokers import missed_restarts
+from regent.controller.effects import GiveWay
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
 from tests.unit.controller.world import World, leader_and_isr
@@ -94,6 +96,22 @@ def test_where_all_replicas_have_restarted_nothing_changes(
     world = restart(cluster(replicas, 1, isr), 1, 2)
     assert left_by(world) == (1, isr, 5)
     assert not world.log.warnings(RESTARTED)
+
+
+def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After a start of the whole cluster states may stay older than registrations for ever."""
+    world = World()
+    world.start_broker(1, 2)
+    world.create_topic("u", {n: (1, 2) for n in range(100)})
+    for n in range(100):
+        world.set_state(TopicPartition("u", n), 1, (1, 2), leader_epoch=5)
+    active = restart(world, 1, 2).fail_over()
+    monkeypatch.setattr(giving_way, "PART", 10)
+    monkeypatch.setattr(missed_restarts, "PART", 10)
+    world.driver.performed.clear()
+    mzxids = {TopicPartition("u", n): 0 for n in range(100)}
+    world.run(missed_restarts.treat_as_bounced(active, mzxids))
+    assert world.driver.performed == [GiveWay()] * 20
 
 
 def test_where_all_live_replicas_have_restarted_nothing_changes_for_them() -> None:
