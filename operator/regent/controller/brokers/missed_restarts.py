@@ -5,7 +5,9 @@ leader epoch. Either writes the partition's state, after the registration. So wh
 ISR has registered after the state was written, nobody has seen it. (Below
 inter.broker.protocol.version 2.7 a leader may have written the state meanwhile, with a follower
 that has restarted in its ISR. It takes that follower out by itself: a broker that has restarted
-does not fetch until it is asked to.)
+does not fetch until it is asked to. And old brokers, such as those of 1.1.1, do not look for dead
+followers when their controller is elected: one that is back soon stays in the ISR, under the old
+state. It leaves the ISR here for a moment, which costs no leader and no record.)
 
 Nobody knows what a restarted broker has lost. As leader under the leader epoch that followers know
 it would have them cut off what it does not have, and those that know it by a former address would

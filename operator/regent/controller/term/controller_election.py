@@ -122,9 +122,7 @@ async def elect(
         return None
     if predecessors is not None and not predecessors.include(holder):
         return None
-    await _refuse_kraft(holder)
-    if holder is not None:
-        _refuse_to_depose(holder, config)
+    await _refuse_holder(holder, config)
     epoch = _next_epoch(epoch_node.data, above, log)
     content = _content(config, await CurrentTime())
     take_over = await _deposition(holder, predecessors, log)
@@ -213,6 +211,23 @@ def _deposed(holder: ZNode | None, log: ControllerLog) -> DeposedHolder | None:
     if holder is None:
         return None
     return DeposedHolder(_holder_id(holder, log), holder.ephemeral_owner)
+
+
+async def check_holder(config: ControllerConfig) -> None:
+    """Look whether the present controller could be deposed.
+
+    Raises:
+        UnsupportedClusterError: The cluster is being migrated to KRaft.
+        OtherControllerError: A Regent with another election path is the controller.
+    """
+    (holder,) = await ReadData([paths.CONTROLLER])
+    await _refuse_holder(holder, config)
+
+
+async def _refuse_holder(holder: ZNode | None, config: ControllerConfig) -> None:
+    await _refuse_kraft(holder)
+    if holder is not None:
+        _refuse_to_depose(holder, config)
 
 
 async def _refuse_kraft(holder: ZNode | None) -> None:

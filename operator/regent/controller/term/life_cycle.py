@@ -168,6 +168,11 @@ class LifeCycle:
             await self._withdraw()
         if self._has_unusable_setting and self.is_eligible:
             await QueueUpAgain()
+        if self._refusal is not None and not (self.is_eligible or self._has_unusable_setting):
+            # It has left its place to others, so no election shows that the reason is gone.
+            await self._check_fitness()
+            await controller_election.check_holder(self._config)
+            self._refusal = None
 
     async def check_cluster(self) -> None:
         """Learn the id of the Kafka cluster, and leave a watch on it.
@@ -270,16 +275,24 @@ class LifeCycle:
         await self._begin_term(context)
 
     async def _elect(self, predecessors: Predecessors | None = None) -> ControllerContext | None:
-        await self.check_cluster()
-        brokers = await cluster_loading.read_brokers(self._log, known=self._known_brokers)
-        self._known_brokers = brokers
-        cluster_loading.refuse_unsupported(brokers.values(), self._config)
-        await refuse_id_of_a_broker(self._config.controller_id, brokers)
+        await self._check_fitness()
         context = await controller_election.elect(
             self._config, self._log, predecessors, above=self._epochs.value
         )
         self._refusal = None
         return context
+
+    async def _check_fitness(self) -> None:
+        """Look whether this process could lead this cluster, whoever leads it now.
+
+        Raises:
+            ControllerError: It could not; says why.
+        """
+        await self.check_cluster()
+        brokers = await cluster_loading.read_brokers(self._log, known=self._known_brokers)
+        self._known_brokers = brokers
+        cluster_loading.refuse_unsupported(brokers.values(), self._config)
+        await refuse_id_of_a_broker(self._config.controller_id, brokers)
 
     async def _begin_term(self, context: ControllerContext) -> None:
         self._left = self._unreleased = None
@@ -298,7 +311,8 @@ class LifeCycle:
 
     async def retry_later(self) -> None:
         """Try again after a wait, even if no watch reports a reason."""
-        if (self.is_eligible or not self._contends) and not self._holds_off:
+        may_end = self._refusal is not None and not self._has_unusable_setting
+        if (self.is_eligible or not self._contends or may_end) and not self._holds_off:
             await ArmTimer(_REELECT_TIMER, self._config.election_backoff_ms, e.Reelect())
 
     async def resign(self) -> None:

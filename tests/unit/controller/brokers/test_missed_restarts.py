@@ -102,7 +102,7 @@ def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.Monkey
     """After a start of the whole cluster states may stay older than registrations for ever."""
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("u", {n: (1, 2) for n in range(100)})
+    world.create_topic("u", dict.fromkeys(range(100), (1, 2)))
     for n in range(100):
         world.set_state(TopicPartition("u", n), 1, (1, 2), leader_epoch=5)
     active = restart(world, 1, 2).fail_over()

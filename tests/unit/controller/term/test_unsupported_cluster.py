@@ -16,6 +16,7 @@ from regent.model.cluster import Address, Broker, EndPoint
 from regent.model.errors import UnsupportedClusterError
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
+from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, SetData
 from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
@@ -168,6 +169,33 @@ def test_when_the_brokers_are_set_back_it_is_taken_over() -> None:
     world.process(controller, world.driver.timers["reelect"].event)
     assert controller.active is not None
     assert controller.life.refusal is None
+
+
+@pytest.mark.parametrize("reason", ["brokers", "a migration", "another Regent"])
+def test_one_that_has_let_another_replica_go_first_does_not_say_why_for_ever(reason: str) -> None:
+    """The other one is elected when the reason is gone."""
+    world = World()
+    world.start_broker(1)
+    match reason:
+        case "brokers":
+            world.start_broker(2, registration_version=5)
+        case "a migration":
+            world.put(paths.MIGRATION, b"{}")
+        case _:
+            content = encode_controller(4711, 0, election_path="/elsewhere")
+            world.put(paths.CONTROLLER, content)
+    controller = world.controller()
+    world.process(controller, e.SessionEstablished(), e.Eligible(), e.NotEligible())
+    for _ in range(3):
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert controller.life.refusal is not None
+    if reason == "brokers":
+        world.stop_broker(2)
+    else:
+        world.delete(paths.MIGRATION if reason == "a migration" else paths.CONTROLLER)
+    world.process(controller, world.driver.timers["reelect"].event)
+    assert controller.life.refusal is None
+    assert controller.active is None
 
 
 def test_a_newer_broker_that_joins_ends_it() -> None:
