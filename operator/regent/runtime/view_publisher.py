@@ -144,6 +144,7 @@ class ViewPublisher:
         self._immediate: list[Listener] = []
         self._dirty: dict[str, None] = {}
         self._to_describe: ActiveController | None = None
+        self._has_loaded: ActiveController | None = None
         self._brokers_changed = False
         self._topics: PersistentMap[str, TopicView] = PersistentMap()
         self._unreadable: Mapping[str, str] = {}
@@ -180,7 +181,7 @@ class ViewPublisher:
             self._dirty.update(dict.fromkeys(active.context.cluster.take_changed_topics()))
         if topics is None:
             # Until the view is made another term may have begun, which has not loaded anything yet.
-            self._to_describe = active
+            self._to_describe = self._has_loaded = active
         else:
             self._dirty.update(dict.fromkeys(sorted(topics)))
         before = self.view
@@ -236,7 +237,7 @@ class ViewPublisher:
         self._forget_changes()
         self._topics = PersistentMap()
         self._unreadable = {}
-        self._complete_of = None
+        self._complete_of = self._has_loaded = None
         self._unanswered = {}
         self._awaited.clear()
         self._swap()
@@ -250,13 +251,14 @@ class ViewPublisher:
     async def run(self) -> None:
         """Keep the view up to date until cancelled.
 
-        If a defect ends it, the view is incomplete. The next run begins with everything.
+        If a defect ends it, the view is incomplete. The next run begins with everything, or waits
+        for a term that has not loaded everything yet.
         """
         try:
             await self._follow()
         except BaseException:  # a cancellation may come from within
             self._complete_of = None
-            self._to_describe = self._controller.active
+            self._to_describe = self._has_loaded
             self._wake.set()
             self._swap()
             raise

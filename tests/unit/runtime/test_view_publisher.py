@@ -25,9 +25,16 @@ from tests.unit.runtime.worlds import Process
 async def publishing(process: Process, **options: Any) -> AsyncIterator[ViewPublisher]:
     """A publisher whose loop runs once the body awaits."""
     publisher = ViewPublisher(process.controller, **options)
+    async with running(publisher):
+        yield publisher
+
+
+@asynccontextmanager
+async def running(publisher: ViewPublisher) -> AsyncIterator[None]:
+    """The loop of a publisher."""
     task = asyncio.create_task(publisher.run())
     try:
-        yield publisher
+        yield
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -294,6 +301,29 @@ async def test_a_term_that_follows_at_once_is_not_complete_before_it_has_loaded(
         process.controller.life.active = loading.controller.active
         await told(publisher, frozenset({"a"}))
         assert publisher.view.is_active
+        assert not publisher.view.is_complete
+        await told(publisher, None)
+        assert publisher.view.is_complete
+
+
+async def test_a_term_that_is_loading_is_not_complete_after_a_defect(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What it has not loaded yet would be taken for gone."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    process = await cluster()
+    publisher = ViewPublisher(process.controller)
+    with monkeypatch.context() as patch:
+        patch.setattr(view_publisher, "topic_view", fail)
+        publisher.publish(frozenset("a"))
+        with pytest.raises(MemoryError):
+            await publisher.run()
+    async with running(publisher):
+        publisher.publish(frozenset("b"))
+        await until(publisher, lambda view: "b" in view.topics, immediate=True)
         assert not publisher.view.is_complete
         await told(publisher, None)
         assert publisher.view.is_complete
