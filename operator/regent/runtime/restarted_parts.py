@@ -35,7 +35,7 @@ class RestartedParts:
     ) -> None:
         self._pause = pause
         self._now = now
-        self._problems: dict[str, tuple[str, float]] = {}
+        self._problems: dict[tuple[str, type[BaseException]], tuple[str, float]] = {}
 
     async def run(self, name: str, part: Callable[[], Awaitable[None]]) -> None:
         """Run a part to its end, again after each exception, until cancelled.
@@ -65,12 +65,12 @@ class RestartedParts:
             pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
 
     def do(self, name: str, work: Callable[[], None]) -> None:
-        """Do something that is done again and again. An error is logged when it is a new one, or
-        the last one is a while ago."""
+        """Do something that is done again and again. An error is logged when it is of a new kind,
+        or the last one of its kind is a while ago."""
         try:
             work()
         except Exception as error:
-            if self._found(name) != repr(error):
+            if self._found(name, type(error)) is None:
                 logger.exception(
                     "A part of the process failed and is tried again; the Kafka controller goes on",
                     extra={"part": name},
@@ -81,16 +81,17 @@ class RestartedParts:
         """What has failed, and has not been in order for a while since; None: nothing."""
         problems = [
             f"{name} has failed, and is tried again: {found}"
-            for name in list(self._problems)
-            if (found := self._found(name)) is not None
+            for name, kind in list(self._problems)
+            if (found := self._found(name, kind)) is not None
         ]
         return "; ".join(problems) or None
 
     def _note(self, name: str, error: BaseException, pause_s: float) -> None:
-        self._problems[name] = repr(error), self._now() + pause_s + STABLE_AFTER_S
+        until = self._now() + pause_s + STABLE_AFTER_S
+        self._problems[name, type(error)] = repr(error), until
 
-    def _found(self, name: str) -> str | None:
-        error, until = self._problems.get(name, ("", float("-inf")))
+    def _found(self, name: str, kind: type[BaseException]) -> str | None:
+        error, until = self._problems.get((name, kind), ("", float("-inf")))
         return error if self._now() < until else None
 
 
