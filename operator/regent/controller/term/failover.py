@@ -109,8 +109,10 @@ async def on_controller_failover(
     await load_unclean_election_default(context, active.config.unclean_leader_election_enable, log)
     await stray_replicas.delete_at_failover(active)
     await missed_restarts.treat_as_bounced(active, loaded.states.mzxids)
+    source, unreadable = loaded.source, loaded.states.unreadable
+    del loaded  # 80 bytes for each partition
     await active.replicas.startup()
-    await active.partitions.startup_states(unreadable=loaded.states.unreadable)
+    await active.partitions.startup_states(unreadable=unreadable)
     await active.partitions.trigger_online()
     await departed_members.take_out(active)
     await controlled_shutdown.release_all(active)
@@ -133,7 +135,7 @@ async def on_controller_failover(
         topics=len(context.cluster.topics),
         partitions=context.cluster.partition_count,
         offline=context.offline_partition_count,
-        topics_from=loaded.source,
+        topics_from=source,
     )
     await PublishView(None)
 
