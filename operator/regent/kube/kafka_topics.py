@@ -126,7 +126,7 @@ class KafkaTopics:
             return UnreadableRequest(
                 resource, self.now(), is_looked_after, memory.goes_with_definition
             )
-        memory.settle(resource.status.ownership)
+        memory.settle(resource.status)
         at, view = asyncio.get_running_loop().time(), self.view()
         memory.recognise(view.topics.get(resource.topic_name))
         request = TopicRequest(
@@ -195,6 +195,7 @@ class KafkaTopics:
                 settings=self.settings,
                 jitter=self.jitter,
                 new_topic_id=self.new_topic_id,
+                status=request.resource.status,
             )
             if isinstance(outcome, Accepted):
                 self._learn(command, outcome, as_of=as_of)

@@ -20,7 +20,7 @@ from regent.kube.settings import KubeSettings
 from regent.reconcile.request import Attempt
 from regent.reconcile.topics.request import TopicIdentity
 from regent.reconcile.topics.significance import is_significant
-from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
+from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus, Ownership
 
 
 @dataclass(slots=True, kw_only=True)
@@ -33,6 +33,7 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
             only.
         created: The creation that was accepted, until the status shows it.
         created_as: What the topic of that creation was seen as.
+        lost_before: The loss that the status told of when that creation was accepted.
         goes_with_definition: Whether the resource is deleted together with its definition.
     """
 
@@ -40,6 +41,7 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
     is_significant: Callable[[KafkaTopicStatus, KafkaTopicStatus], bool] = is_significant
     created: CreateTopic | None = None
     created_as: TopicIdentity | None = None
+    lost_before: ForeignDeletion | None = None
     goes_with_definition: bool = False
 
     def outlives(self, attempt: Attempt) -> bool:
@@ -48,14 +50,12 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
             attempt.command, CreateTopic | DeleteTopic
         )
 
-    def settle(self, ownership: Ownership | None) -> None:
-        """Forget the creation once the stored status shows that the topic was seen."""
-        if ownership not in (None, Ownership.CREATING):
-            self.forget_creation()
-
-    def forget_creation(self) -> None:
-        """What became of the topic is stored."""
-        self.created = self.created_as = None
+    def settle(self, status: KafkaTopicStatus) -> None:
+        """Forget the creation once the stored status tells that the topic was seen, or lost."""
+        is_seen = status.ownership not in (None, Ownership.CREATING)
+        is_lost = status.last_foreign_deletion not in (None, self.lost_before)
+        if is_seen or is_lost:
+            self.created = self.created_as = None
 
     def recognise(self, topic: TopicView | None) -> None:
         """Remember what the topic that was created is known by, once it shows.
@@ -77,11 +77,17 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
         settings: KubeSettings,
         jitter: Callable[[], float],
         new_topic_id: Callable[[], uuid.UUID],
+        status: KafkaTopicStatus,
     ) -> None:
-        """Remember an answer of the controller, so that the same is not asked again at once."""
+        """Remember an answer of the controller, so that the same is not asked again at once.
+
+        Args:
+            status: The stored one that the command was planned for.
+        """
         if isinstance(outcome, Accepted):
             if isinstance(command, CreateTopic):
                 self.created, self.created_as = command, None
+                self.lost_before = status.last_foreign_deletion
                 self.spare_topic_id = new_topic_id()
             if isinstance(command, DescribeTopicConfigs) and outcome.result:
                 self.forget_attempt(command)  # there is nothing to be waited for

@@ -43,11 +43,12 @@ from regent.kube.worker import work
 from regent.model.entry_budget import ENTRIES, EntryBudget
 from regent.reconcile.topics.request import TopicIdentity
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic
-from regent.resources.kafka_topic_status import Ownership
+from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus, Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
 AT = 1000.0
 ID, NEXT_ID = uuid.UUID(int=1), uuid.UUID(int=2)
+FOUND = ForeignDeletion(detected_at="2026-01-01T00:00:00Z")
 
 _values = st.recursive(
     st.integers() | st.text(max_size=3) | st.booleans() | st.lists(st.integers(), max_size=2),
@@ -164,6 +165,7 @@ class TestTopicMemory:
             settings=KubeSettings(),
             jitter=lambda: 1.0,
             new_topic_id=lambda: NEXT_ID,
+            status=KafkaTopicStatus(last_foreign_deletion=FOUND),
         )
 
     def test_how_long_an_answer_counts(self) -> None:
@@ -214,10 +216,17 @@ class TestTopicMemory:
         self._note(memory, command, Accepted())
         assert memory.created == command
         assert memory.spare_topic_id == NEXT_ID
-        for ownership in (None, Ownership.CREATING):
-            memory.settle(ownership)
+        for ownership, loss in (None, None), (None, FOUND), (Ownership.CREATING, FOUND):
+            memory.settle(KafkaTopicStatus(ownership=ownership, last_foreign_deletion=loss))
             assert memory.created == command
-        memory.settle(Ownership.CREATED)
+        memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
+        assert memory.created is None
+
+    def test_a_creation_is_remembered_until_the_status_tells_of_the_loss(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
+        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
+        loss = FOUND.model_copy(update={"detected_at": "2026-01-02T00:00:00Z"})
+        memory.settle(KafkaTopicStatus(last_foreign_deletion=loss))
         assert memory.created is None
 
     def test_the_topic_that_was_created_is_known_once_it_shows(self) -> None:
@@ -235,7 +244,7 @@ class TestTopicMemory:
         assert known(shown, None, other) == TopicIdentity.of(shown)
         self._note(memory, CreateTopic("t", 1, topic_id=NEXT_ID), Accepted())
         assert known(shown, other) == TopicIdentity.of(other)
-        memory.settle(Ownership.CREATED)
+        memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
         assert known(other) is None
 
     def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:

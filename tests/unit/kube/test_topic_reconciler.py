@@ -89,6 +89,8 @@ class Bench:
         self.definition_goes = False
         self.ages: list[float] = []
         self.on_question: Callable[[], None] = lambda: None
+        self.borne: tuple[type[Exception], ...] = ()
+        """Errors after which the next look is taken all the same."""
 
     async def is_with_definition(self, deleted_at: datetime, max_age_s: float) -> bool:
         assert deleted_at.isoformat() == "2026-01-01T00:00:00+00:00", "nobody else has to ask"
@@ -150,7 +152,10 @@ class Bench:
         tasks = [asyncio.create_task(batcher.run()), asyncio.create_task(recorder.run())]
         try:
             for _ in range(times):
-                self.looks.append((await reconciler.reconcile(key())).again_s)
+                try:
+                    self.looks.append((await reconciler.reconcile(key())).again_s)
+                except self.borne:
+                    self.looks.append(None)
                 await elapse(every_s)
                 between()
         finally:

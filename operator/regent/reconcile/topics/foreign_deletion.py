@@ -48,8 +48,6 @@ def _is_lost(request: TopicRequest) -> bool:
     )
     if not is_owner or request.resource.metadata.is_being_deleted:
         return False
-    if _is_recorded(request):
-        return False
     if not request.may_declare:
         return False
     if not request.view.may_act or request.cluster is not ClusterMatch.SAME:
@@ -57,16 +55,6 @@ def _is_lost(request: TopicRequest) -> bool:
     if request.topic is None:
         return request.view.knows(request.topic_name)
     return request.topic.is_being_deleted or request.is_recreated
-
-
-def _is_recorded(request: TopicRequest) -> bool:
-    """Whether the status says of this very topic already that it was lost."""
-    found = request.record.last_foreign_deletion
-    return (
-        request.record.ownership is Ownership.LOST
-        and found is not None
-        and found.topic_id == request.known_as.topic_id
-    )
 
 
 def awaits_decision(request: TopicRequest) -> bool:
