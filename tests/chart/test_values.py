@@ -202,3 +202,12 @@ def test_null_means_nothing_or_is_refused_by_name(render: Render, path: str) -> 
         assert path.rpartition("__")[2] in message
     else:
         assert ("Deployment", "demo-regent") in rendered
+
+
+@pytest.mark.parametrize("setting", ["endpoint_port", "endpoint_advertised_host"])
+def test_a_setting_that_is_null_is_left_to_the_values_that_make_it(
+    render: Render, setting: str
+) -> None:
+    rendered = render(endpoint__enabled=True, settings={setting: None})
+    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+    assert yaml.safe_load(text)["endpoint_port"] == 9092

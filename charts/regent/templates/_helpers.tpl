@@ -348,14 +348,14 @@ cluster, and does not serve any more. Without a cluster there are none. */}}
 {{- end }}
 {{- end }}
 
-{{- /* What would have no effect: the chart's own settings win. */}}
+{{- /* What would have no effect: the chart's own settings win. Null asks for nothing. */}}
 {{- define "regent.checkedSettings" -}}
 {{- $own := .own }}
 {{- if and .endpoint.enabled (not .endpoint.advertisedHost) }}
 {{- $own = merge (dict "endpoint_advertised_host" "the address of each pod") $own }}
 {{- end }}
 {{- range $name, $value := default dict .settings }}
-{{- if and (hasKey $own $name) (ne (toJson $value) (toJson (get $own $name))) }}
+{{- if and (hasKey $own $name) (not (kindIs "invalid" $value)) (ne (toJson $value) (toJson (get $own $name))) }}
 {{- fail (printf "settings.%s is %s, which has no effect: the chart's own values make it %s. Leave it out of settings, and change the value that it comes from (see the chart's README)" $name (toJson $value) (toJson (get $own $name))) }}
 {{- end }}
 {{- end }}
