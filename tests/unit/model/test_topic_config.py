@@ -313,6 +313,14 @@ class TestRelations:
             keys = [each.key for each in found if "cannot be lowered" in each.message]
             assert keys == ([lowered] if lowered else [])
 
+    def test_an_interval_can_be_lowered_with_the_size_that_the_refusal_names(self) -> None:
+        change = {"segment.bytes": "100000000", "index.interval.bytes": "1023"}
+        (found,) = new_problems({}, change, [broker()], changed=change)
+        needed = str(12 * (2**30 // 1024 + 1))
+        assert found.message.endswith(f"or set 'segment.index.bytes' to {needed} or more")
+        change["segment.index.bytes"] = needed
+        assert new_problems({}, change, [broker()], changed=change) == ()
+
     def test_an_index_is_not_made_too_small_by_a_key_that_is_reset(self) -> None:
         before = {"segment.index.bytes": "500000000", "index.interval.bytes": "0"}
         (found, *_) = new_problems(before, {}, [broker()], changed={})

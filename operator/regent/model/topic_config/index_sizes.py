@@ -94,8 +94,8 @@ def lowered_index_problems(
                 key,
                 f"{key!r} cannot be lowered from {was} to {will}: the topic may have segments "
                 f"whose index takes {largest.needed} bytes and would have {new.index_bytes}, and "
-                f"brokers would not start any more; leave {key!r} as it is, or copy the data to "
-                "another topic",
+                f"brokers would not start any more; leave {key!r} as it is, or set {_INDEX!r} to "
+                f"{largest.needed} or more",
             )
             return
 
