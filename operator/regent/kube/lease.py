@@ -41,6 +41,10 @@ holder controls none."""
 _UNKNOWN_FOR_S: Final = "kafka.regent.dev/cluster-unknown-for-seconds"
 """Annotation that says how long no holder has known the cluster, for the next one."""
 
+_AS_OF: Final = "kafka.regent.dev/as-of"
+"""Annotation with the ``renewTime`` that the two above were written with. Former releases of Regent
+renew a Lease and leave them as they are."""
+
 
 class Lease:
     """One Lease object, as one replica sees it.
@@ -110,6 +114,12 @@ class Lease:
         if left_at is not None and await self._change(self._renewed(), version=left_at):
             self.rival = self._cluster_of_holder = None
             return True
+        return await self._take(by_force=by_force) or (
+            # Somebody else was faster, who may control another cluster.
+            by_force and not self.is_left and await self._take(by_force=True)
+        )
+
+    async def _take(self, *, by_force: bool) -> bool:
         body = await self._read()
         is_ours = _spec(body).get("holderIdentity") == self._identity
         has_expired = self._has_expired(body)
@@ -125,14 +135,16 @@ class Lease:
             return await self._create()
         spec = self._renewed() if is_ours else self._taken(body)
         # Whatever the version by force: a holder that renews it faster than this one is answered
-        # would keep it for good.
+        # would keep it for good. One that nobody holds is for who is first.
+        is_free = has_expired or not _spec(body).get("holderIdentity")
+        is_forced = by_force and not is_free
         return await self._change(
-            spec, version=None if by_force else body["metadata"]["resourceVersion"]
+            spec, version=None if is_forced else body["metadata"]["resourceVersion"]
         )
 
     async def _change(self, spec: dict[str, Any], *, version: str | None) -> bool:
         """Whether it was changed, and is ours: not if it has another version, or does not exist."""
-        metadata: dict[str, Any] = {"annotations": self._annotations()}
+        metadata: dict[str, Any] = {"annotations": self._annotations(as_of=spec["renewTime"])}
         if version is not None:
             metadata["resourceVersion"] = version
         patch: dict[str, Any] = {"metadata": metadata, "spec": spec}
@@ -179,8 +191,9 @@ class Lease:
     def _cluster_id(self) -> str | None:
         return self._knowledge.cluster_id
 
-    def _annotations(self) -> dict[str, str | None]:
+    def _annotations(self, *, as_of: str) -> dict[str, str | None]:
         return {
+            _AS_OF: as_of,
             _SERVES: self._serves,
             _CLUSTER_ID: self._cluster_id,
             _UNKNOWN_FOR_S: f"{self._knowledge.unknown_for_s():.1f}",
@@ -189,7 +202,7 @@ class Lease:
     def _inherit(self, body: Mapping[str, Any]) -> None:
         """Since when the cluster is not known. How long ago that was written down is known by the
         own clock only: from when on it has not changed."""
-        said = _seconds(_annotations_of(body).get(_UNKNOWN_FOR_S))
+        said = _seconds(_said_of_cluster(body).get(_UNKNOWN_FOR_S))
         if said is not None:
             unchanged_s = asyncio.get_running_loop().time() - self._seen_at
             self._knowledge.inherit(said + unchanged_s)
@@ -211,12 +224,13 @@ class Lease:
 
     def _new(self) -> dict[str, Any]:
         time = self._micro_time()
+        annotations = self._annotations(as_of=time)
         return {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
                 "name": self._name,
-                "annotations": {k: v for k, v in self._annotations().items() if v is not None},
+                "annotations": {k: v for k, v in annotations.items() if v is not None},
             },
             "spec": {
                 "holderIdentity": self._identity,
@@ -254,8 +268,14 @@ def _cluster_in(body: Mapping[str, Any] | None) -> str | None:
     """Id of the Kafka cluster that the holder controls, if there is a holder and it says so."""
     if body is None or not _spec(body).get("holderIdentity"):
         return None
-    said = _annotations_of(body).get(_CLUSTER_ID)
+    said = _said_of_cluster(body).get(_CLUSTER_ID)
     return said if isinstance(said, str) else None
+
+
+def _said_of_cluster(body: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Annotations about the Kafka cluster, if whoever renewed the Lease last has written them."""
+    said = _annotations_of(body)
+    return said if said.get(_AS_OF) == _spec(body).get("renewTime") else {}
 
 
 def _annotations_of(body: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -29,12 +29,15 @@ class LeaseServer(KubeClient):
         self.version = 0
         self.refuses = False
         self.has_namespace = True
+        self.delay_s = 0.0
 
     @property
     def holder(self) -> str | None:
         return None if self.body is None else self.body["spec"].get("holderIdentity")
 
     async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
+        if self.delay_s:
+            await asyncio.sleep(self.delay_s)
         if self.refuses:
             raise KubeApiError("leases are forbidden", status=403)
         body: Mapping[str, Any] = options.get("body") or {}

@@ -30,6 +30,28 @@ def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve() -> None
     play(scenario)
 
 
+@pytest.mark.parametrize("is_released", [False, True])
+def test_of_two_that_take_a_free_lease_at_once_one_serves(is_released: bool) -> None:
+    async def scenario() -> None:
+        server = LeaseServer()
+        if is_released:
+            replica = Replica(server, "before")
+            replica.lead("first")
+            await elapse(5)
+            replica.task.cancel()
+            await asyncio.gather(replica.task, return_exceptions=True)
+        server.delay_s = 0.1
+        replicas = [Replica(server, name) for name in ("one", "two")]
+        for replica, cluster_id in zip(replicas, ("first", "second"), strict=True):
+            replica.lead(cluster_id)
+        for _ in range(20):
+            await elapse(0.3)
+            assert [each.serves for each in replicas].count(True) <= 1
+        assert [each.serves for each in replicas].count(True) == 1
+
+    run(scenario())
+
+
 def test_who_controls_the_same_cluster_serves_though_the_lease_cannot_be_kept_any_more() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.lead("first")
@@ -129,3 +151,26 @@ def test_a_lease_that_says_nothing_of_use_about_the_cluster_can_be_taken(said: s
         assert two.knowledge.unknown_for_s() < 5
 
     play(scenario)
+
+
+@pytest.mark.parametrize("is_known", [False, True])
+def test_what_a_former_release_leaves_in_a_lease_that_it_renews_does_not_count(
+    is_known: bool,
+) -> None:
+    """Somebody went back to that release, and has upgraded again."""
+
+    async def scenario() -> None:
+        server = LeaseServer()
+        before = Replica(server, "before")
+        before.lead("first", is_complete=is_known)
+        await elapse(600)
+        before.task.cancel()
+        await asyncio.gather(before.task, return_exceptions=True)
+        server.edit(holderIdentity="former release", renewTime="2026-02-01T00:00:00.000000Z")
+        after = Replica(server, "after")
+        after.lead("second", is_complete=False)
+        await elapse(5)
+        assert (after.serves, after.other_cluster, server.holder) == (True, None, "after")
+        assert after.knowledge.unknown_for_s() < 10
+
+    run(scenario())
