@@ -79,12 +79,29 @@ class ReplicaClient:
         """Ask until cancelled."""
         while True:
             began = time.monotonic()
-            await self._attempt()
-            self._on_change()
+            try:
+                await self._attempt()
+                self._on_change()
+            except Exception as error:  # noqa: BLE001 - it says nothing of the other replica
+                self._take_for_own(error)
             pause_s = RETRY_PAUSE_S
             if self.suspicion.is_in_doubt:
                 pause_s = max(0.0, began + self._settings.refused_s - time.monotonic())
             await asyncio.sleep(pause_s)
+
+    def _take_for_own(self, defect: Exception) -> None:
+        """This process could not go on asking, for want of memory for instance. The other one must
+        not be taken for frozen for that: nothing is known of it until it answers again."""
+        problem = f"a defect of this replica: {defect!r}"
+        if problem != self.problem:
+            logger.error(
+                "A defect has interrupted the heartbeats of a replica; they begin anew",
+                extra={"replica": str(self._peer)},
+                exc_info=defect,
+            )
+        self.suspicion.unknown()
+        self._was_heard = False
+        self._fail(problem)
 
     async def _attempt(self) -> None:
         """Connect, and ask as long as there is an answer."""
@@ -132,6 +149,8 @@ class ReplicaClient:
                 ssl_handshake_timeout=HANDSHAKE_MAX_S,
             )
         asking = asyncio.create_task(self._ask(writer), name="heartbeats of a replica")
+        # Who does not ask gets no answer: whatever ends it ends the conversation.
+        asking.add_done_callback(lambda _: writer.transport.abort())
         try:
             while line := await reader.readline():
                 answer = decode_answer(line)
@@ -145,6 +164,8 @@ class ReplicaClient:
                 self._answered()
                 if answer.take_over:
                     self._on_named()
+            if asking.done():
+                await asking
             self._fail(self._described("the connection has ended", None))
         finally:
             asking.cancel()

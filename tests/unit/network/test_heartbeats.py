@@ -12,7 +12,7 @@ import pytest
 
 from regent.model.cluster import Address
 from regent.model.replica import ReplicaPresence
-from regent.network import heartbeats
+from regent.network import heartbeats, replica_client
 from regent.network.heartbeats import Heartbeats
 from regent.network.replica_server import CONNECTIONS_MAX
 from regent.network.replica_tls import ReplicaTls, tls_between_replicas
@@ -189,6 +189,35 @@ def test_one_that_is_silent_is_frozen_until_it_answers(stack: ExitStack) -> None
     assert a.suspicion() == "frozen"
     stub.answers.set()
     wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
+
+
+@pytest.mark.parametrize("function", ["encode", "decode_answer"])
+def test_an_error_of_its_own_is_no_silence_of_the_other_and_heals(
+    stack: ExitStack,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    function: str,
+) -> None:
+    """Else a standby without memory for a moment would depose a controller in best health."""
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    monkeypatch.setattr(replica_client, "RETRY_PAUSE_S", 0.05)
+    monkeypatch.setattr(replica_client, function, fail)
+    before = stub.accepted
+    wait_for(lambda: stub.accepted >= before + 20, "silence to have been long enough")
+    assert a.suspected == []
+    problem = a.heartbeats.problems()[str(stub.presence)]
+    assert problem == "a defect of this replica: MemoryError('no room')"
+    assert len([r for r in caplog.records if r.levelname == "ERROR"]) == 1
+    monkeypatch.undo()
+    wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
+    assert a.suspected == []
+    stub.answers.clear()
+    assert a.suspicion() == "frozen"
 
 
 def test_another_process_at_its_port_has_replaced_it(stack: ExitStack) -> None:
