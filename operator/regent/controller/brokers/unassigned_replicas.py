@@ -15,7 +15,8 @@ do not delete such logs either, they rename them. So this is a person's decision
 is said in ``docs/operating.md``.
 
 Brokers are asked a minute after the failover and after a broker's start, when there is nothing more
-urgent, and then every hour.
+urgent, and then every hour. Brokers that start again and again put that off for five minutes at most:
+else one of them would keep all others from being asked.
 """
 
 from __future__ import annotations
@@ -33,17 +34,26 @@ from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import DescribeLogDirsResponse
 
 SOON_MS: Final = 60_000
+
+ANNOUNCED_MAX: Final = 5
+"""So often a check is announced. Each puts it off by :data:`SOON_MS` at most."""
+
 _TIMER: Final = "unassigned replicas"
 
 
 async def schedule_soon(active: ActiveController) -> None:
     """Have brokers asked in a minute, if they are to be asked at all. A resignation ends it."""
-    if active.config.unassigned_replica_check_interval_s is not None:
+    known = active.context.unassigned_replicas
+    if active.config.unassigned_replica_check_interval_s is None:
+        return
+    if known.announced_checks < ANNOUNCED_MAX:
+        known.announced_checks += 1
         await ArmTimer(_TIMER, SOON_MS, UnassignedReplicaCheck())
 
 
 async def process_unassigned_replica_check(active: ActiveController) -> None:
     """Ask all brokers for their replicas, and arm the timer of the next time."""
+    active.context.unassigned_replicas.announced_checks = 0
     batch = ControllerBrokerRequestBatch(active.context)
     batch.add_replica_listing(active.context.cluster.brokers)
     await batch.send()

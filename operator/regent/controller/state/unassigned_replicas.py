@@ -13,9 +13,14 @@ SAMPLE_SIZE: Final = 20
 
 
 class UnassignedReplicas:
-    """As brokers have said when they were asked last."""
+    """As brokers have said when they were asked last.
+
+    Attributes:
+        announced_checks: How often the next check was announced: it is not put off for ever.
+    """
 
     def __init__(self) -> None:
+        self.announced_checks = 0
         self._sizes: dict[int, dict[TopicPartition, int]] = {}
 
     @property

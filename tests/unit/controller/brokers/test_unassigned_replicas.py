@@ -72,6 +72,21 @@ def test_brokers_are_asked_soon_after_one_has_started() -> None:
     assert world.driver.timers[TIMER].after_ms == SOON_MS
 
 
+def test_a_broker_that_starts_again_and_again_puts_the_check_off_for_some_minutes_only() -> None:
+    world, active = cluster()
+    armed = 1  # after the failover
+    while world.driver.timers.pop(TIMER, None) is not None:
+        armed += 1
+        assert armed * SOON_MS <= 6 * SOON_MS
+        world.bounce_broker(3)
+        world.run(process_broker_change(active))
+    world.run(process_unassigned_replica_check(active))
+    assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
+    world.bounce_broker(3)
+    world.run(process_broker_change(active))
+    assert world.driver.timers[TIMER].after_ms == SOON_MS
+
+
 def test_it_can_be_switched_off() -> None:
     world, active = cluster(unassigned_replica_check_interval_s=None)
     world.bounce_broker(3)
