@@ -241,6 +241,11 @@ class ZooKeeperSession:
                 self._failure = error
                 self._established.set()
                 await asyncio.sleep(_CHROOT_PAUSE_S)  # somebody may create it meanwhile
+            except Exception as error:  # noqa: BLE001 - else it would be kept alive, and never used
+                self._fail(error)
+                await asyncio.sleep(_RETRY_PAUSE_S_MIN)
+        if generation.is_connected:
+            generation.problem = None
         generation.is_established = True
         self._generation = generation
         self._failure = None

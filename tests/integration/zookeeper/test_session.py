@@ -6,6 +6,7 @@ import asyncio
 import shutil
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
@@ -17,11 +18,19 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data.operations import Check, Create, SessionState, SetData, Written, ZkError
+from regent.zookeeper import session
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
 from tests.contract.zookeeper_worlds import end_session
-from tests.integration.zookeeper.harness import DEADLINE_S, Proxy, connected, settings_for, until
+from tests.integration.zookeeper.harness import (
+    DEADLINE_S,
+    Connected,
+    Proxy,
+    connected,
+    settings_for,
+    until,
+)
 from tests.support.thread_shortage import thread_shortage
 
 pytestmark = pytest.mark.integration
@@ -421,3 +430,26 @@ async def test_a_session_that_no_thread_can_be_started_for_is_tried_again(
         await client.port.multi([Create("/node", ephemeral=True)])
     (logged,) = [r for r in caplog.records if r.message.startswith("The ZooKeeper session failed")]
     assert logged.exc_info is not None
+
+
+async def test_an_error_that_nobody_expects_does_not_keep_a_session_from_being_used(
+    server: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its heartbeats would keep it alive, and there would be no other one in this process."""
+    ensure_chroot, failures = session.ensure_chroot, [MemoryError("no room")]
+
+    async def fail_once(*arguments: Any) -> None:
+        if failures:
+            raise failures.pop()
+        await ensure_chroot(*arguments)
+
+    monkeypatch.setattr(session, "ensure_chroot", fail_once)
+    client = Connected(settings_for(server.connect_string))
+    try:
+        starting = asyncio.create_task(client.session.start(timeout_s=DEADLINE_S))
+        await until(lambda: "no room" in (client.session.problem or ""))
+        await starting
+        assert client.session.problem is None
+        assert client.states == [CONNECTED]
+    finally:
+        await client.session.close()

@@ -15,8 +15,8 @@ do not delete such logs either, they rename them. So this is a person's decision
 is said in ``docs/operating.md``.
 
 Brokers are asked a minute after the failover and after a broker's start, when there is nothing more
-urgent, and then every hour. Brokers that start again and again put that off for five minutes at most:
-else one of them would keep all others from being asked.
+urgent, and then every hour. Brokers that start again and again put that off for five minutes at
+most: else one of them would keep all others from being asked.
 """
 
 from __future__ import annotations
