@@ -25,7 +25,8 @@ PATIENCE_S: Final = 0.5
 _PATIENCE_PER_SECOND: Final = 0.05
 """So much of that comes back each second: a log is waited for a twentieth of the time at most."""
 
-_DROPPED: Final = "Log entries dropped: what was written before was not read"
+_DROPPED: Final = "Log entries dropped: they could not be written"
+_UNFORMATTED: Final = "A log entry cannot be made: what has logged it has a defect"
 
 
 class UnblockedHandler(logging.Handler):
@@ -54,32 +55,49 @@ class UnblockedHandler(logging.Handler):
         self._poll.register(descriptor, select.POLLOUT)
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write an entry, and before it how many were dropped. Called under the handler's lock."""
+        """Write an entry, and before it how many were dropped. Called under the handler's lock.
+
+        Nothing is raised: whoever logs has other things to do, and may be short of memory. What the
+        standard library does with an error, :meth:`handleError`, writes to standard error, and
+        waits for its reader.
+        """
         try:
-            line = self.format(record)
-        except Exception:  # noqa: BLE001 - as the standard library's handlers do
-            self.handleError(record)
-            return
+            is_written = self._write_entry(record)
+        except Exception:  # noqa: BLE001 - counted
+            is_written = False
+        if not is_written:
+            self._count()
+
+    def _write_entry(self, record: logging.LogRecord) -> bool:
+        line = self._line(record)
         if self._unreported and not self._write(self._report(record)):
-            self._count()
-            return
+            return False
         self._unreported = 0
-        if not self._write(line):
-            self._count()
+        return self._write(line)
+
+    def _line(self, record: logging.LogRecord) -> str:
+        try:
+            return self.format(record)
+        except Exception as error:  # noqa: BLE001 - it says what is the matter with the entry
+            entry = {"entry": repr(record.msg)[:CHUNK], "entry_logger": record.name}
+            return self._own_line(record, _UNFORMATTED, error=repr(error), **entry)
 
     def _count(self) -> None:
         self.dropped += 1
         self._unreported += 1
 
     def _report(self, occasion: logging.LogRecord) -> str:
+        return self._own_line(occasion, _DROPPED, entries=self._unreported)
+
+    def _own_line(self, occasion: logging.LogRecord, message: str, **fields: object) -> str:
         report = logging.makeLogRecord(
             {
                 "name": __name__,
                 "levelname": "WARNING",
                 "levelno": logging.WARNING,
-                "msg": _DROPPED,
+                "msg": message,
                 "created": occasion.created,
-                "entries": self._unreported,
+                **fields,
             }
         )
         return self.format(report)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import io
+import json
 import logging
 import os
 import threading
@@ -15,6 +16,7 @@ from prometheus_client import CollectorRegistry
 
 from regent.observability.log_metrics import LogCollector
 from regent.observability.log_stream import CHUNK, PATIENCE_S, UnblockedHandler, handler_of
+from regent.observability.logs import JsonFormatter
 
 
 class Clock:
@@ -73,7 +75,7 @@ def test_a_pipe_that_nobody_reads_stops_nobody_and_the_loss_is_told(pipe: Pipe) 
     assert told[: 40 - lost] == entries[: 40 - lost]
     pipe.log("again")
     again = pipe.read().splitlines()
-    assert again[-2:] == ["Log entries dropped: what was written before was not read", "again"]
+    assert again[-2:] == ["Log entries dropped: they could not be written", "again"]
     pipe.log("more")
     assert pipe.read() == "more\n"
     assert pipe.handler.dropped == lost
@@ -149,3 +151,38 @@ def test_a_metric_counts_what_was_dropped(pipe: Pipe) -> None:
     assert pipe.handler.dropped > 0
     assert dropped_by_metric(pipe.handler) == pipe.handler.dropped
     assert dropped_by_metric(logging.StreamHandler(io.StringIO())) == 0
+
+
+def test_an_entry_that_cannot_be_made_is_one_of_its_own(
+    pipe: Pipe, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What logging does by itself writes to standard error, and waits for whoever reads that."""
+    pipe.handler.setFormatter(JsonFormatter())
+    pipe.log("%d of %d", args=(1,), name="lib")
+    entry = json.loads(pipe.read())
+    assert entry["message"] == "A log entry cannot be made: what has logged it has a defect"
+    assert (entry["entry"], entry["entry_logger"]) == ("'%d of %d'", "lib")
+    assert "not enough arguments" in entry["error"]
+    assert pipe.handler.dropped == 0
+    assert capsys.readouterr() == ("", "")
+
+
+def test_whoever_logs_gets_no_error_for_want_of_memory(
+    pipe: Pipe, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(_: object) -> str:
+        raise MemoryError
+
+    monkeypatch.setattr(pipe.handler, "format", fail)
+    pipe.log("one")
+    assert pipe.handler.dropped == 1
+    monkeypatch.undo()
+    monkeypatch.setattr(pipe.handler, "_write", fail)
+    pipe.log("two")
+    assert pipe.handler.dropped == 2
+    monkeypatch.undo()
+    pipe.log("three")
+    assert pipe.read().splitlines() == [
+        "Log entries dropped: they could not be written",
+        "three",
+    ]
