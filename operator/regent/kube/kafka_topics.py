@@ -37,7 +37,7 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.replication_factor import waits_for_room
-from regent.reconcile.topics.request import TopicRequest
+from regent.reconcile.topics.request import TopicRequest, may_speak_of
 from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
 from regent.reconcile.topics.usage import ASKED_AGAIN_S
@@ -126,8 +126,9 @@ class KafkaTopics:
             return UnreadableRequest(
                 resource, self.now(), is_looked_after, memory.goes_with_definition
             )
-        memory.settle(resource.status)
         at, view = asyncio.get_running_loop().time(), self.view()
+        if may_speak_of(resource.status, view.cluster_id):
+            memory.settle(resource.status)
         memory.recognise(view.topics.get(resource.topic_name))
         request = TopicRequest(
             resource=resource,

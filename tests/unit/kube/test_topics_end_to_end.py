@@ -140,6 +140,31 @@ async def test_a_configuration_that_was_read_is_kept_when_the_topic_changes() ->
             assert readings(controller) == 1
 
 
+async def test_a_topic_that_is_created_in_another_cluster_is_no_adopted_one() -> None:
+    """What the status says of the topic in the former cluster is none of its business."""
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        await wait_until_async(
+            lambda: asyncio.to_thread(lambda: controller.view.cluster_id),
+            until=lambda cluster_id: cluster_id is not None,
+            timeout_s=60,
+            describe="the id of the cluster",
+        )
+        topic = ServedResource(
+            serve_kafka_topics,
+            "KafkaTopic",
+            partitions=1,
+            replicas=2,
+            clusterId=controller.view.cluster_id,
+        )
+        former = {"clusterId": "former", "ownership": "Created", "topicId": 22 * "A"}
+        topic.status.update(former, observedGeneration=1)
+        async with topic.served(controller):
+            await until_it_says(topic, "the topic is as declared")
+        assert topic.status["clusterId"] == controller.view.cluster_id
+        assert topic.status["ownership"] == "Created"
+        assert topic.status["deletionPolicy"] == "Delete"
+
+
 async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_any_more() -> None:
     with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
         topic = ServedResource(

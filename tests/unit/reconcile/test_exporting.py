@@ -71,6 +71,8 @@ def test_a_reassignment_under_way_counts_as_its_target() -> None:
             {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"},
             "config[min.compaction.lag.ms]: ",
         ),
+        ({"segment.index.bytes": "1000"}, "config[segment.index.bytes]: "),
+        ({"index.interval.bytes": "1"}, "config[index.interval.bytes]: "),
     ],
 )
 def test_what_would_be_refused_is_left_out_and_named(config: dict[str, str], left_out: str) -> None:
@@ -129,9 +131,12 @@ def test_every_topic_has_a_name_in_kubernetes(name: str) -> None:
                 "max.compaction.lag.ms",
                 "cleanup.policy",
                 "follower.replication.throttled.replicas",
+                "segment.index.bytes",
+                "index.interval.bytes",
+                "segment.bytes",
             ]
         ),
-        st.sampled_from(["1", "2", "3", "compact", "*", "soon"]),
+        st.sampled_from(["1", "2", "3", "1000", "1048576", "compact", "*", "soon"]),
     ),
 )
 def test_adopting_what_was_exported_changes_nothing(

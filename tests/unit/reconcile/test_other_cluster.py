@@ -12,7 +12,7 @@ from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
-from tests.unit.reconcile.requests import ID, request, resource, said, state, topic, view
+from tests.unit.reconcile.requests import ID, after, request, resource, said, state, topic, view
 
 ELSEWHERE = {
     "observedGeneration": 1,
@@ -66,6 +66,20 @@ def test_the_deletion_leaves_both_topics_alone(policy: str | None, topics: tuple
     (event,) = plan.events
     assert event.reason == "TopicRetained"
     assert "cluster-b" in event.message
+
+
+@pytest.mark.parametrize("topics", [(), (topic(),)], ids=["absent", "of the same name"])
+def test_a_deletion_that_has_begun_there_is_not_called_retained(topics: tuple[Any, ...]) -> None:
+    """The resource was given to another cluster's Regent while a broker was waited for."""
+    there = view(topic(deleting=True), cluster_id="cluster-b")
+    deleting = resource(status=ELSEWHERE, finalizer=True, deleted=True, deletionPolicy="Delete")
+    begun = plan_topic(request(deleting, there, config={}))
+    plan = look(*topics, status=after(begun), deleted=True, deletionPolicy="Delete")
+    assert plan.finalizer is FinalizerAction.REMOVE
+    assert plan.commands == ()
+    (event,) = plan.events
+    assert event.reason == "TopicDeletionContinues"
+    assert "cannot be undone" in event.message
 
 
 def test_protection_holds_for_a_topic_that_cannot_be_seen() -> None:

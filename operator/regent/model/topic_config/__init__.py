@@ -43,6 +43,7 @@ from regent.model.topic_config.judging import (
     config_problems,
     impossible_values,
     new_problems,
+    unlikely_values,
 )
 from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
 from regent.model.topic_config.kafka_words import kafka_words
@@ -70,4 +71,5 @@ __all__ = [
     "new_problems",
     "parse_boolean",
     "parse_int",
+    "unlikely_values",
 ]

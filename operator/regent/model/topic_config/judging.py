@@ -10,6 +10,7 @@ from regent.model.topic_config.definitions import (
     KafkaVersion,
     version_text,
 )
+from regent.model.topic_config.index_sizes import index_problems
 from regent.model.topic_config.kafka_definitions import DEFINITIONS, KNOWN_VERSIONS
 from regent.model.topic_config.problems import ConfigProblem, shown
 from regent.model.topic_config.relations import change_problems, relation_problems
@@ -41,6 +42,15 @@ def impossible_values(config: Mapping[str, str]) -> tuple[ConfigProblem, ...]:
     """Problems that ``config`` has whatever the brokers are like."""
     anybody = BrokerFacts(broker_id=-1, versions=(_NEWEST,))
     return tuple(problem for problem in _problems_on(anybody, config) if problem.is_certain)
+
+
+def unlikely_values(config: Mapping[str, str]) -> tuple[ConfigProblem, ...]:
+    """Problems that ``config`` has whatever the brokers are like, or with the sizes of segments and
+    indexes that Kafka's defaults give to whatever does not say them."""
+    certain = impossible_values(config)
+    illegal = {problem.key for problem in certain}
+    legal = {key: value for key, value in config.items() if key not in illegal}
+    return (*certain, *index_problems(legal, BrokerFacts(broker_id=-1)))
 
 
 def new_problems(

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS
-from regent.model.topic_config import MIN_INSYNC_REPLICAS, impossible_values, parse_int
+from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int, unlikely_values
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
 
@@ -122,7 +122,7 @@ def _declarable(
         )
         del declared[MIN_INSYNC_REPLICAS]
     # A value may be impossible only together with another one.
-    while problems := [p for p in impossible_values(declared) if p.key in declared]:
+    while problems := [p for p in unlikely_values(declared) if p.key in declared]:
         for problem in problems:
             left_out.append(f"config[{problem.key}]: {problem.message}")
             del declared[problem.key]

@@ -47,9 +47,13 @@ def unknown_cluster_assessment() -> Assessment:
 def release_in_other_cluster(request: TopicRequest) -> TopicPlan:
     """The deleted resource goes; the topic of the other cluster is left alone."""
     home = request.resource.spec.cluster_id or request.resource.status.cluster_id
+    reason, what = EventReason.TOPIC_RETAINED, "is left alone"
+    if request.is_deletion_recorded:
+        reason = EventReason.TOPIC_DELETION_CONTINUES
+        what = "was being deleted when it was last seen, which cannot be undone; it is left to that"
     event = PlannedEvent(
-        EventReason.TOPIC_RETAINED,
-        f"topic {request.topic_name} of Kafka cluster {home} is left alone: Regent controls "
+        reason,
+        f"topic {request.topic_name} of Kafka cluster {home} {what}: Regent controls "
         f"{request.view.cluster_id}",
     )
     return Plan(finalizer=FinalizerAction.REMOVE, events=(event,))

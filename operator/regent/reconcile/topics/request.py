@@ -37,6 +37,11 @@ _FIRST_TOPIC_IDS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "first-topic-id.kafka.r
 created a moment before an upgrade would count as adopted."""
 
 
+def may_speak_of(status: KafkaTopicStatus, cluster_id: str | None) -> bool:
+    """Whether nothing says that a stored status speaks of another cluster than this one."""
+    return status.cluster_id is None or cluster_id is None or status.cluster_id == cluster_id
+
+
 def first_topic_id(uid: str, *, cluster_id: str) -> uuid.UUID:
     """Id of the first topic that the resource with this uid creates in a cluster, if it adopts."""
     return uuid.uuid5(_FIRST_TOPIC_IDS, f"{cluster_id}/{uid}")
@@ -168,8 +173,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     @property
     def _is_recorded_here(self) -> bool:
         """Whether nothing says that the stored status speaks of another cluster."""
-        recorded, actual = self.resource.status.cluster_id, self.view.cluster_id
-        return recorded is None or actual is None or recorded == actual
+        return may_speak_of(self.resource.status, self.view.cluster_id)
 
     @property
     def known_as(self) -> TopicIdentity:
@@ -320,15 +324,16 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     @property
     def was_deletion_begun(self) -> bool:
         """Whether the topic is being deleted, or was when somebody last saw it."""
-        if self.is_deletion_begun:
-            return True
+        return self.is_deletion_begun or (self.topic is None and self.is_deletion_recorded)
+
+    @property
+    def is_deletion_recorded(self) -> bool:
+        """Whether the stored status says that the topic is being deleted, in whatever cluster."""
         found = (
             find_condition(self.record.conditions, type_)
             for type_ in (ConditionType.READY, ConditionType.RECONCILING)
         )
-        return self.topic is None and any(
-            each is not None and each.reason == ConditionReason.DELETING for each in found
-        )
+        return any(each is not None and each.reason == ConditionReason.DELETING for each in found)
 
     @property
     def _is_deletion_accepted(self) -> bool:
