@@ -15,7 +15,7 @@ from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundErro
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
 from tests.support.viewed_port import ViewedPort
-from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.jumping_clock import elapse, run
 
 DURATION_S = 15
 
@@ -37,7 +37,7 @@ class LeaseServer(KubeClient):
 
     async def request(self, method: str, path: str, **options: Any) -> dict[str, Any]:
         if self.delay_s:
-            await asyncio.sleep(self.delay_s)
+            await elapse(self.delay_s)
         if self.refuses:
             raise KubeApiError("leases are forbidden", status=403)
         body: Mapping[str, Any] = options.get("body") or {}
