@@ -75,6 +75,7 @@ class KubeHealth:
         restarts: How often a defect restarted the Kubernetes side.
         kinds: What cannot be done, by kind.
         shared_lease: Who has the same Lease, and what to do; None: no other Regent has it.
+        unkept_lease: Why the Lease cannot be kept, and what that means; None: it can.
         left_to: Why resources are left to a replica that controls another Kafka cluster, and what
             to do; None: they are not.
     """
@@ -83,6 +84,7 @@ class KubeHealth:
         self.restarts = 0
         self.kinds: Mapping[str, KindHealth] = {}
         self.shared_lease: str | None = None
+        self.unkept_lease: str | None = None
         self.left_to: str | None = None
         self._defect: str | None = None
         self._began_at = 0.0
@@ -114,6 +116,13 @@ class KubeHealth:
         if problem is not None and problem != self.shared_lease:
             logger.warning("The Lease is that of another Regent, too", extra={"problem": problem})
         self.shared_lease = problem
+
+    def keeps_lease(self, problem: str | None) -> None:
+        """Why the Lease cannot be kept; None: it can. To be logged by the caller."""
+        self.unkept_lease = problem and (
+            "the Lease cannot be kept, so statuses stay as they are while there is no controller: "
+            f"{problem}"
+        )
 
     def leaves_resources_to(self, problem: str | None) -> None:
         """A replica that controls another Kafka cluster has the Lease; None: none has, as far as is
@@ -153,7 +162,7 @@ class KubeHealth:
 
     def remark(self) -> str | None:
         """What somebody has to correct although the process is in service, or None."""
-        said = (self.shared_lease, self.left_to, self.unlisted)
+        said = (self.shared_lease, self.unkept_lease, self.left_to, self.unlisted)
         whole = (each for each in said if each is not None)
         outdated = (kind.outdated for kind in self.kinds.values() if kind.outdated)
         return (
@@ -166,6 +175,7 @@ class KubeHealth:
         return {
             "problem": self.problem(),
             "unlisted": self.unlisted,
+            "unkeptLease": self.unkept_lease,
             "unreadableNamespaces": dict(self.unreadable),
             "unwritableNamespaces": dict(self.unwritable),
         }

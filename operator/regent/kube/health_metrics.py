@@ -33,6 +33,11 @@ class KubeHealthCollector(Collector):
             "1 while resources of a kind cannot be listed, for instance without its CRD, else 0.",
             value=int(self._health.unlisted is not None),
         )
+        yield GaugeMetricFamily(
+            "regent_lease_unkept",
+            "1 while the Lease cannot be kept: without a controller statuses stay as they are.",
+            value=int(self._health.unkept_lease is not None),
+        )
         unreadable = GaugeMetricFamily(
             "regent_namespace_unreadable",
             "1 for each namespace whose resources of some kind this replica may not read.",

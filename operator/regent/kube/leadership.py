@@ -56,6 +56,7 @@ class Leadership:
         retry_s: float,
         on_rival: Callable[[str | None], None] = lambda rival: None,
         on_other_cluster: Callable[[str | None], None] = lambda cluster_id: None,
+        on_problem: Callable[[str | None], None] = lambda problem: None,
     ) -> None:
         """
         Args:
@@ -65,6 +66,7 @@ class Leadership:
                 ``duration_s``; None: no other one has it.
             on_other_cluster: Called with the id of the Kafka cluster that the holder of the Lease
                 controls while this replica controls another one; None: that is not so.
+            on_problem: Called after each attempt with why the Lease cannot be kept; None: it can.
         """
         self.term = Phase()
         self.serving = Phase()
@@ -75,6 +77,7 @@ class Leadership:
         self._problem: str | None = None
         self._on_rival = on_rival
         self._on_other_cluster = on_other_cluster
+        self._on_problem = on_problem
         self._alone_at: float | None = None
 
     def set_elected(self, is_elected: bool) -> None:
@@ -145,6 +148,7 @@ class Leadership:
         elif problem is None and self._problem is not None:
             logger.info("The Lease can be kept again")
         self._problem = problem
+        self._on_problem(problem)
 
 
 async def _release(lease: Lease) -> None:

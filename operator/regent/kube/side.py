@@ -73,6 +73,7 @@ class KubernetesSide:
             retry_s=settings.lease_retry_s,
             on_rival=self._notice_rival,
             on_other_cluster=self._notice_other_cluster,
+            on_problem=self._health.keeps_lease,
         )
 
     def set_elected(self, is_elected: bool) -> None:

@@ -49,6 +49,7 @@ class _Kubernetes(msgspec.Struct):
     unlisted: str | None
     unreadableNamespaces: dict[str, str]  # noqa: N815
     unwritableNamespaces: dict[str, str]  # noqa: N815
+    unkeptLease: str | None = None  # noqa: N815
 
 
 class _RefusedPeer(msgspec.Struct):

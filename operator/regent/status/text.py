@@ -222,6 +222,8 @@ def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:
     for key in ("problem", "unlisted"):
         if kubernetes.get(key):
             yield f"Kubernetes  no KafkaTopic is served: {kubernetes[key]}"
+    if kubernetes.get("unkeptLease"):
+        yield f"Kubernetes  {kubernetes['unkeptLease']}"
     for key in ("unreadableNamespaces", "unwritableNamespaces"):
         for namespace, missing in kubernetes.get(key, {}).items():
             yield (f"Kubernetes  statuses in namespace {namespace} may be out of date: {missing}")

@@ -245,6 +245,7 @@ def grant(
     get: bool = True,
     patch: bool = True,
     patch_status: bool = True,
+    lease: bool = True,
 ) -> None:
     """The chart's Role for Regent's user, with these verbs for reading lists."""
     single = ["get"] if get else []
@@ -263,11 +264,15 @@ def grant(
                 if verbs
             ),
             {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-            {
-                "apiGroups": ["coordination.k8s.io"],
-                "resources": ["leases"],
-                "verbs": ["get", "create", "patch"],
-            },
+            *(
+                {
+                    "apiGroups": ["coordination.k8s.io"],
+                    "resources": ["leases"],
+                    "verbs": verbs,
+                }
+                for verbs in [["get", "create", "patch"]]
+                if lease
+            ),
         ],
     }
     binding = {

@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from prometheus_client import CollectorRegistry
 
+from regent.kube.health import KubeHealth
+from regent.kube.health_metrics import KubeHealthCollector
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
-from sandbox import wait_until_async
-from tests.integration.kube.conftest import Namespace, supervised, topic, wait_for
+from sandbox import KubernetesApi, wait_until_async
+from tests.integration.kube.conftest import Namespace, grant, supervised, topic, wait_for
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import CONTROLLER_ID, LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -70,3 +73,30 @@ async def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve(
             namespace.apply(topic("payments"))
             await namespace.wait_condition("payments", "Ready", "True")
             assert other.topics == ("payments",)
+
+
+@pytest.mark.usefixtures("limited")
+async def test_a_right_on_the_lease_that_is_missing_shows_while_the_cluster_is_served(
+    api: KubernetesApi, namespace: Namespace, cluster: SimulatedCluster
+) -> None:
+    """Without a controller statuses stay as they are then, and cannot say so."""
+    grant(api, namespace.name, "list", "watch", lease=False)
+    async with supervised(LiveController(cluster), [namespace.name]) as health:
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        await wait_for(lambda: health.unkept_lease is not None, describe="the Lease to be named")
+        remark = health.remark() or ""
+        assert 'cannot get resource "leases"' in remark
+        assert "statuses stay as they are while there is no controller" in remark
+        assert health.status()["unkeptLease"] == remark
+        assert _unkept(health) == 1
+
+        grant(api, namespace.name, "list", "watch")
+        await wait_for(lambda: health.remark() is None, describe="no remark any more")
+        assert _unkept(health) == 0
+
+
+def _unkept(health: KubeHealth) -> float | None:
+    registry = CollectorRegistry()
+    registry.register(KubeHealthCollector(health))
+    return registry.get_sample_value("regent_lease_unkept")

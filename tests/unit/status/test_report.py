@@ -153,12 +153,14 @@ def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
             "unlisted": "the CustomResourceDefinition is not installed",
             "unreadableNamespaces": {"shop": "missing right: list"},
             "unwritableNamespaces": {"bank": "missing right: patch"},
+            "unkeptLease": "the Lease cannot be kept: no right to get it",
         },
     }
     output = render_status(report(regent=regent, regentProblem=None))
     assert "no KafkaTopic is served: the CustomResourceDefinition is not installed" in output
     assert "statuses in namespace shop may be out of date: missing right: list" in output
     assert "statuses in namespace bank may be out of date: missing right: patch" in output
+    assert "Kubernetes  the Lease cannot be kept: no right to get it" in output
 
 
 def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
