@@ -31,6 +31,11 @@ ATTEMPT_S: Final = 2.0
 
 HANDSHAKE_MAX_S: Final = 5.0
 
+SILENCES_MAX: Final = 2.0
+"""So many times as long as makes a replica frozen a connection may be silent. Then another one is
+tried: a firewall may have forgotten this one, or the other side, and TCP notices after a quarter of
+an hour."""
+
 
 class ReplicaClient:
     """The connection to one replica, opened again and again until :meth:`run` is cancelled.
@@ -132,7 +137,7 @@ class ReplicaClient:
 
     def _described(self, what: str, error: Exception | None) -> str:
         """What has ended a conversation and, as far as it is known, what to do about it."""
-        if self._tls is None or self._is_answered:
+        if self._tls is None or self._is_answered or isinstance(error, TimeoutError):
             return what
         return f"{what}; {remedy_for_replica(error, own_problem=self._tls.problem())}"
 
@@ -152,7 +157,7 @@ class ReplicaClient:
         # Who does not ask gets no answer: whatever ends it ends the conversation.
         asking.add_done_callback(lambda _: writer.transport.abort())
         try:
-            while line := await reader.readline():
+            while line := await self._line(reader):
                 answer = decode_answer(line)
                 if answer.instance != self._peer.instance:
                     self._answered_by(answer.instance)
@@ -171,6 +176,14 @@ class ReplicaClient:
             asking.cancel()
             # Not suppressing: it may be this task that is cancelled meanwhile.
             await asyncio.gather(asking, return_exceptions=True)
+
+    async def _line(self, reader: asyncio.StreamReader) -> bytes:
+        silence_s = SILENCES_MAX * self._settings.silence_s
+        try:
+            async with asyncio.timeout(silence_s):
+                return await reader.readline()
+        except TimeoutError as error:
+            raise TimeoutError(f"no answer for {silence_s:g} s") from error
 
     def _answered_by(self, other: str) -> None:
         """Somebody else has its address: in its place, or beside it."""

@@ -90,6 +90,7 @@ class Stub:
         self._instance = instance
         self._listening = socket.create_server((LOCALHOST, port))
         self._connections: list[socket.socket] = []
+        self._forgotten: set[socket.socket] = set()
         self.answers = threading.Event()
         self.answers.set()
         self.accepted = 0
@@ -108,6 +109,10 @@ class Stub:
         for connection in connections:
             end(connection)
 
+    def forget_connections(self) -> None:
+        """Never answer on those that there are."""
+        self._forgotten.update(self._connections)
+
     def _accept(self) -> None:
         while True:
             try:
@@ -121,7 +126,7 @@ class Stub:
     def _serve(self, connection: socket.socket) -> None:
         try:
             while connection.recv(1_000):
-                if self.answers.is_set():
+                if self.answers.is_set() and connection not in self._forgotten:
                     connection.sendall(encode(Answer(self._instance)))
         except OSError:
             return
@@ -218,6 +223,17 @@ def test_an_error_of_its_own_is_no_silence_of_the_other_and_heals(
     assert a.suspected == []
     stub.answers.clear()
     assert a.suspicion() == "frozen"
+
+
+def test_a_connection_that_was_forgotten_is_replaced_by_another(stack: ExitStack) -> None:
+    """Else the suspicion would last as long as TCP repeats what is not acknowledged."""
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub.answers.clear()
+    assert a.suspicion() == "frozen"
+    stub.forget_connections()
+    stub.answers.set()
+    wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
 
 
 def test_another_process_at_its_port_has_replaced_it(stack: ExitStack) -> None:
