@@ -110,8 +110,9 @@ class SendingRight:
                 await self._settled.wait()
 
     def _look_again(self) -> None:
-        self._look()
+        # First: an error in one look must not be the end of all, which would be taken for a pause.
         self._timer = asyncio.get_running_loop().call_later(self._interval_s, self._look_again)
+        self._look()
 
     def _look(self) -> None:
         slept_s = self._pauses.looked(self._clock())

@@ -234,6 +234,26 @@ async def test_the_clock_is_looked_at_without_anything_to_send() -> None:
         await process.port.was_asked.wait()
 
 
+async def test_an_error_in_one_look_is_not_the_end_of_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else each request after a while would wait for a proof, and the log speak of sleep."""
+    async with controller() as process:
+        look, errors, looked = process.right._look, [MemoryError()], asyncio.Event()
+
+        def fail_once() -> None:
+            if errors:
+                raise errors.pop()
+            look()
+            looked.set()
+
+        monkeypatch.setattr(process.right, "_look", fail_once)
+        with pytest.raises(MemoryError):
+            process.right.start()
+        async with asyncio.timeout(WAIT_S):
+            await looked.wait()
+
+
 def test_the_real_clock_goes_on() -> None:
     before = elapsed()
     assert elapsed() >= before
