@@ -18,7 +18,7 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data.operations import Check, Create, SessionState, SetData, Written, ZkError
-from regent.zookeeper import session
+from regent.zookeeper.establishing import ensure_chroot
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
@@ -436,14 +436,14 @@ async def test_an_error_that_nobody_expects_does_not_keep_a_session_from_being_u
     server: ZooKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its heartbeats would keep it alive, and there would be no other one in this process."""
-    ensure_chroot, failures = session.ensure_chroot, [MemoryError("no room")]
+    failures = [MemoryError("no room")]
 
     async def fail_once(*arguments: Any) -> None:
         if failures:
             raise failures.pop()
         await ensure_chroot(*arguments)
 
-    monkeypatch.setattr(session, "ensure_chroot", fail_once)
+    monkeypatch.setattr("regent.zookeeper.session.ensure_chroot", fail_once)
     client = Connected(settings_for(server.connect_string))
     try:
         starting = asyncio.create_task(client.session.start(timeout_s=DEADLINE_S))
