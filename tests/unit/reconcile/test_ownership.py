@@ -163,6 +163,26 @@ class TestFirstTopic:
         assert isinstance(command, CreateTopic)
         assert command.topic_id == SPARE_ID
 
+    @pytest.mark.parametrize(
+        "changes",
+        [
+            {"status": {"observedGeneration": 1}},
+            {"status": {"clusterId": "cluster-b"}, "clusterId": "cluster-a"},
+        ],
+        ids=["a status", "moved from another cluster"],
+    )
+    def test_an_id_that_was_drawn_is_stored_first(self, changes: dict[str, Any]) -> None:
+        """A crash comes before a status shows the topic."""
+        plan = plan_topic(request(resource(finalizer=True, **changes)))
+        assert plan.status_first
+        stored = resource(finalizer=True, **changes | {"status": after(plan)})
+        again = plan_topic(request(stored))
+        assert (again.commands, again.status_first) == (plan.commands, False)
+        crashed = plan_topic(request(stored, view(topic(topic_id=SPARE_ID)), config={}))
+        assert crashed.status is not None
+        assert crashed.status.ownership is Ownership.CREATED
+        assert crashed.status.deletion_policy is DeletionPolicy.DELETE
+
     def test_without_a_known_cluster_nothing_follows(self) -> None:
         subject = request(resource(finalizer=True), view(cluster_id=None))
         assert subject.new_topic_id == SPARE_ID

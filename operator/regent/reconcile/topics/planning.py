@@ -224,15 +224,15 @@ def _say_nothing_yet(request: TopicRequest) -> TopicPlan:
 def _needs_stored_intent(request: TopicRequest, intent: KafkaTopicStatus) -> bool:
     """Whether the id of the new topic must be stored before the topic is created.
 
-    Were the topic created and this process gone before the status is stored, another policy than
-    Adopt could not distinguish it from somebody else's; and after a loss it would seem lost
-    once more.
+    Were the topic created and this process gone before the status is stored, it would be taken for
+    somebody else's; and after a loss it would seem lost once more. With Adopt the id of the first
+    topic of a resource without a status shows whose it is.
     """
     record = request.record
     if record.ownership is Ownership.CREATING:
         return record.intended_topic_id != intent.intended_topic_id
     adopts = request.resource.spec.adoption_policy is AdoptionPolicy.ADOPT
-    return not adopts or record.ownership is not None
+    return not (adopts and request.is_untold)
 
 
 def _plan_existing(request: TopicRequest) -> TopicPlan:

@@ -241,11 +241,11 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
             return self.created.topic_id
         if self.record.ownership is Ownership.CREATING:
             return _parsed(self.record.intended_topic_id) or self.spare_topic_id
-        first = self._first_topic_id if self._is_untold else None
+        first = self._first_topic_id if self.is_untold else None
         return first or self.spare_topic_id
 
     @property
-    def _is_untold(self) -> bool:
+    def is_untold(self) -> bool:
         """Whether the resource never had a status, and so never a topic that was seen."""
         return self.resource.status == KafkaTopicStatus()
 
@@ -279,7 +279,7 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
             self.created is not None
             and self.created.topic_id is not None
             and self.creation_shows_in_s is not None
-            and self._is_untold
+            and self.is_untold
             and self.created.topic_id == self._first_topic_id
         )
 
