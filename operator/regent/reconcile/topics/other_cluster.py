@@ -50,7 +50,7 @@ def release_in_other_cluster(request: TopicRequest) -> TopicPlan:
     reason, what = EventReason.TOPIC_RETAINED, "is left alone"
     if request.is_deletion_recorded:
         reason = EventReason.TOPIC_DELETION_CONTINUES
-        what = "was being deleted when it was last seen, which cannot be undone; it is left to that"
+        what = "was being deleted when it was last seen, which cannot be undone; this resource goes"
     event = PlannedEvent(
         reason,
         f"topic {request.topic_name} of Kafka cluster {home} {what}: Regent controls "
