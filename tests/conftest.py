@@ -6,6 +6,7 @@ and draws random numbers that hypothesis then finds missing.
 
 from __future__ import annotations
 
+import logging
 import threading
 import weakref
 from collections.abc import Generator, Iterator
@@ -58,6 +59,17 @@ def _no_thread_is_left() -> Iterator[None]:
         thread.join(timeout=30)
     names = [thread.name for thread in left if thread.is_alive()]
     assert not names, f"threads left behind: {names}"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _loggers_keep_their_levels() -> Iterator[None]:
+    """A command says what it logs, for a process of its own."""
+    known = logging.root.manager.loggerDict
+    before = {name: each.level for name, each in known.items() if isinstance(each, logging.Logger)}
+    yield
+    for name, each in known.items():
+        if isinstance(each, logging.Logger):
+            each.setLevel(before.get(name, logging.NOTSET))
 
 
 def _is_shared(thread: threading.Thread) -> bool:

@@ -99,22 +99,30 @@ async def test_a_removed_key_is_reset_even_if_removed_while_regent_was_away(
 async def test_status_of_a_newer_controller_is_left_alone(
     namespace: Namespace, controller: LiveController
 ) -> None:
+    """It may go on with what is there. What it creates, its status has to tell of first."""
     newer = controller.view.controller_epoch + 1
-    namespace.apply(topic("orders"))
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--subresource=status", "--type=merge",
-        "-p", json.dumps({"status": {"controllerEpoch": newer}}),
-    )  # fmt: skip
+    controller.cluster.create_topic("orders", [(1, 2, 3)] * 3)
+    namespace.apply(topic("orders", config={"retention.ms": 1}))
+    namespace.apply(topic("payments"))
+    for name in ("orders", "payments"):
+        namespace.kubectl(
+            "patch", "ktopic", name, "--subresource=status", "--type=merge",
+            "-p", json.dumps({"status": {"controllerEpoch": newer}}),
+        )  # fmt: skip
     async with running(controller, namespace) as operator:
         await wait_for(
             lambda: len(controller.changes) == 1 and operator.queue.is_idle,
             describe="the old controller to act",
         )
-        assert namespace.get("orders")["status"] == {"controllerEpoch": newer}
+        assert controller.cluster.config("orders") == {"retention.ms": "1"}
+        assert controller.cluster.topics == ("orders",)
+        for name in ("orders", "payments"):
+            assert namespace.get(name)["status"] == {"controllerEpoch": newer}
         controller.expire_session()
         controller.expire_session()
-        body = await namespace.wait_condition("orders", "Ready", "True")
-        assert body["status"]["controllerEpoch"] == newer + 1
+        for name in ("orders", "payments"):
+            body = await namespace.wait_condition(name, "Ready", "True")
+            assert body["status"]["controllerEpoch"] == newer + 1
 
 
 async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import re
 import signal
@@ -203,14 +202,12 @@ def test_a_server_that_is_no_zookeeper_is_named_without_a_traceback(
     runner: CliRunner, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr(reader, "CONNECT_TIMEOUT_S", 1.0)
-    kazoo = logging.getLogger("regent.zookeeper.kazoo")
     with socket.create_server(("127.0.0.1", 0)) as server:
         threading.Thread(target=_talk_nonsense, args=(server,), daemon=True).start()
         address = f"127.0.0.1:{server.getsockname()[1]}"
         try:
             result = runner.invoke(main, ["status", "--zookeeper", address])
         finally:
-            kazoo.setLevel(logging.NOTSET)
             server.shutdown(socket.SHUT_RDWR)  # wakes the thread
     assert result.exit_code == 3
     assert address in result.output
