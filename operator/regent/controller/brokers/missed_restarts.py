@@ -21,8 +21,7 @@ seen before (KAFKA-7235).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
+from collections.abc import Mapping, Sequence
 from itertools import compress, islice, repeat
 from operator import and_, attrgetter, gt
 from typing import Final
@@ -41,7 +40,6 @@ from regent.controller.transitions.leadership_changes import (
 from regent.model.partition import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 
 _isr_of: Final = attrgetter("isr")
-_NEVER: Final = 2**63
 _NOT_KNOWN: Final = LeaderAndIsr(NO_LEADER, NO_EPOCH, (), NO_EPOCH, NO_EPOCH)
 
 
@@ -89,15 +87,13 @@ async def _restarted_members(
     is to be changed."""
     cluster = context.cluster
     registered = {broker_id: broker.epoch for broker_id, broker in cluster.brokers.items()}
-    first_of = _Registration(registered, partial(min, default=_NEVER))
     found: dict[TopicPartition, tuple[int, ...]] = {}
     for part in in_parts(await _older_than_a_member(cluster.leadership, state_mzxids, registered)):
         for tp in part:
-            mzxid, replicas = state_mzxids[tp], cluster.replicas(tp)
-            # All replicas may have restarted, and other brokers not.
-            if first_of[replicas] > mzxid or context.is_topic_queued_for_deletion(tp.topic):
+            mzxid = state_mzxids[tp]
+            others = [r for r in cluster.replicas(tp) if registered.get(r, mzxid) < mzxid]
+            if not others or context.is_topic_queued_for_deletion(tp.topic):
                 continue
-            others = [r for r in replicas if registered.get(r, mzxid) < mzxid]
             if context.live_replicas(tp, others):
                 isr = cluster.leadership[tp].isr
                 found[tp] = tuple([m for m in isr if registered.get(m, 0) > mzxid])
@@ -115,12 +111,12 @@ async def _older_than_a_member(
 
     Brokers wait meanwhile, and there is hardly ever one: 100,000 are looked at in some 20 to 40 ms.
     """
-    last_of = _Registration(registered, partial(max, default=0)).__getitem__
+    last_of = _LastRegistration(registered).__getitem__
     isrs = map(_isr_of, map(leadership.get, state_mzxids, repeat(_NOT_KNOWN)))
     mzxids = state_mzxids.values()
     # After a start of the whole cluster states are older than all registrations: nobody is younger
     # than another one then.
-    first = min(registered.values(), default=_NEVER)
+    first = min(registered.values(), default=0)
     are_older = map(and_, map(gt, map(last_of, isrs), mzxids), map(first.__lt__, mzxids))
     partitions = iter(state_mzxids)
     found: list[TopicPartition] = []
@@ -130,24 +126,15 @@ async def _older_than_a_member(
     return found
 
 
-class _Registration(dict[tuple[int, ...], int]):
-    """Brokers -> transaction that registered one of those that are live. There are few ISRs, and
-    few lists of replicas.
+class _LastRegistration(dict[tuple[int, ...], int]):
+    """ISR -> transaction that registered the last of its live members. There are few ISRs."""
 
-    Args:
-        choose: The one of several transactions.
-    """
-
-    def __init__(
-        self, registered: Mapping[int, int], choose: Callable[[Iterable[int]], int]
-    ) -> None:
+    def __init__(self, registered: Mapping[int, int]) -> None:
         self._registered = registered
-        self._choose = choose
 
-    def __missing__(self, brokers: tuple[int, ...]) -> int:
-        registered = self._registered
-        chosen = self[brokers] = self._choose(registered[b] for b in brokers if b in registered)
-        return chosen
+    def __missing__(self, isr: tuple[int, ...]) -> int:
+        last = self[isr] = max((self._registered.get(m, 0) for m in isr), default=0)
+        return last
 
 
 def _without_restarted(

@@ -8,29 +8,11 @@ from regent.controller import giving_way
 from regent.controller.brokers import missed_restarts
 from regent.controller.effects import GiveWay
 from regent.controller.state.causes import CauseKind, ChangeKind
-from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+from regent.model.partition import NO_LEADER, TopicPartition
+from tests.unit.controller.predecessor import T0, cluster, left_by
 from tests.unit.controller.world import World, leader_and_isr
 
-T0 = TopicPartition("t", 0)
 RESTARTED = "Brokers had registered anew while nobody led: others lead, or new leader epochs begin"
-
-
-def cluster(replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]) -> World:
-    """Live brokers, and a partition as a predecessor has left it."""
-    world = World()
-    world.driver.inter_broker_protocol = (2, 8)
-    world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: replicas})
-    world.set_state(T0, leader, isr, leader_epoch=5)
-    return world
-
-
-def left_by(world: World) -> tuple[int, tuple[int, ...], int]:
-    """Leader, ISR and leader epoch after a failover."""
-    world.fail_over()
-    state = world.state(T0)
-    assert isinstance(state, LeaderAndIsr)
-    return state.leader, state.isr, state.leader_epoch
 
 
 def restart(world: World, *broker_ids: int) -> World:

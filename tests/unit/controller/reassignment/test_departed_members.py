@@ -5,30 +5,12 @@ from __future__ import annotations
 import pytest
 
 from regent.controller.state.states import ReplicaState
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
+from tests.unit.controller.predecessor import T0, cluster, left_by
 from tests.unit.controller.reassignment.moving import Cluster
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import leader_and_isr
 
-T0 = TopicPartition("t", 0)
 LEFT = "In-sync replicas that were not assigned have left the ISR"
-
-
-def cluster(replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]) -> World:
-    """Three live brokers, and a partition as a predecessor has left it."""
-    world = World()
-    world.driver.inter_broker_protocol = (2, 8)
-    world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: replicas})
-    world.set_state(T0, leader, isr, leader_epoch=5)
-    return world
-
-
-def left_by(world: World) -> tuple[int, tuple[int, ...], int]:
-    """Leader, ISR and leader epoch after a failover."""
-    world.fail_over()
-    state = world.state(T0)
-    assert isinstance(state, LeaderAndIsr)
-    return state.leader, state.isr, state.leader_epoch
 
 
 @pytest.mark.parametrize(
