@@ -17,6 +17,7 @@ from typing import Final
 from regent.kube.health import STABLE_AFTER_S, KubeHealth
 from regent.kube.waiting import unless_set
 from regent.kube.work_queue import backoff_s
+from regent.runtime.cancellation import is_to_end
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +46,7 @@ async def supervise(
         try:
             await run()
         except (Exception, asyncio.CancelledError) as error:
-            if _is_to_end():
+            if is_to_end():
                 raise
             if now() - began_at > FORGET_AFTER_S:
                 defects = 0
@@ -57,9 +58,3 @@ async def supervise(
                 extra={"delay_s": round(delay_s, 1), "defects": defects},
             )
             await unless_set(asyncio.sleep(delay_s), stop_event)
-
-
-def _is_to_end() -> bool:
-    """Whether somebody has cancelled the task that this runs in."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0

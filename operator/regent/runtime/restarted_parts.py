@@ -12,6 +12,8 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from regent.runtime.cancellation import is_to_end
+
 logger = logging.getLogger(__name__)
 
 VIEW: Final = "the view of the cluster"
@@ -49,7 +51,7 @@ class RestartedParts:
             try:
                 await part()
             except (Exception, asyncio.CancelledError) as error:
-                if _is_to_end():
+                if is_to_end():
                     raise
                 if self._now() - began > STABLE_AFTER_S:
                     pause_s = FIRST_PAUSE_S
@@ -93,9 +95,3 @@ class RestartedParts:
     def _found(self, name: str, kind: type[BaseException]) -> str | None:
         error, until = self._problems.get((name, kind), ("", float("-inf")))
         return error if self._now() < until else None
-
-
-def _is_to_end() -> bool:
-    """Whether somebody has cancelled the task that this runs in."""
-    task = asyncio.current_task()
-    return task is not None and task.cancelling() > 0
