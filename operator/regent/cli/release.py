@@ -40,8 +40,8 @@ from regent.settings.loading import load_settings
 @click.option(
     "--skip-forbidden",
     is_flag=True,
-    help="Skip a --namespace whose KafkaTopics may not be listed, for instance because it was "
-    "deleted, and the rights with it.",
+    help="Skip a --namespace that does not exist, or whose KafkaTopics may not be listed, for "
+    "instance because it was deleted, and the rights with it.",
 )
 @click.option(
     "--cluster-name",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from http import HTTPStatus
 from typing import Any, Final
 
@@ -90,10 +91,12 @@ async def release(
         deployment: Regent's, to be scaled to zero first; None: nothing of it runs.
         dry_run: Only report.
         report: Called with a line for everything that is done.
-        skip_forbidden: Skip namespaces in which KafkaTopics may not be listed.
+        skip_forbidden: Skip namespaces in which KafkaTopics may not be listed, and those that do
+            not exist.
         selection: Only those that a Regent with this selection serves; None: all.
 
     Raises:
+        ConfigurationError: One of the namespaces does not exist. Nothing was changed in any.
         ReleaseError: Some resources could not be released, or a Regent put finalizers back that
             was not stopped. If it was, that is another one, whose resources these are, too.
         KubeError: The API server does not answer or refuses.
@@ -104,13 +107,13 @@ async def release(
         request_timeout_s=settings.request_timeout_s,
         credentials=login,
     ) as client:
+        scopes = await _scopes(client, namespaces, skip_missing=skip_forbidden, report=report)
         is_stopped = deployment is not None and await _stop(
             client, deployment, dry_run=dry_run, report=report
         )
         serves = (lambda _: True) if selection is None else selection.serves
-        cache = await _list(
-            client, namespaces, serves=serves, skip_forbidden=skip_forbidden, report=report
-        )
+        listed = partial(_list, client, scopes, serves=serves, skip_forbidden=skip_forbidden)
+        cache = await listed(report=report)
         held = _holding(cache)
         found = len(cache)  # one that is being deleted is gone with its finalizer
         if dry_run:
@@ -122,15 +125,7 @@ async def release(
         report(f"{len(held)} of {found} KafkaTopics released; their topics stay in Kafka")
 
         async def look() -> list[ObjectKey]:
-            return _holding(
-                await _list(
-                    client,
-                    namespaces,
-                    serves=serves,
-                    skip_forbidden=skip_forbidden,
-                    report=lambda _: None,
-                )
-            )
+            return _holding(await listed(report=lambda _: None))
 
         left = await _put_back(look, within_s=_PUT_BACK_WITHIN_S if held and not is_stopped else 0)
     if left:
@@ -143,6 +138,42 @@ async def release(
                 "try again"
             )
         report(f"{again}: another Regent, which still runs, serves them, too")
+
+
+async def _scopes(
+    client: KubeClient,
+    namespaces: Sequence[str],
+    *,
+    skip_missing: bool,
+    report: Callable[[str], None],
+) -> Sequence[str]:
+    """Where to list: in the namespaces that exist; in all, if none is named.
+
+    A namespace that may not be looked up is taken to exist.
+
+    Raises:
+        ConfigurationError: One does not exist, and is not to be skipped: its name is misspelled.
+    """
+    if not namespaces:
+        return (ALL_NAMESPACES,)
+    existing = []
+    for namespace in namespaces:
+        try:
+            await client.get(f"/api/v1/namespaces/{namespace}")
+        except KubeNotFoundError as error:
+            await _require_api_server(client)
+            if not skip_missing:
+                raise ConfigurationError(
+                    f"there is no namespace {namespace!r}; correct --namespace (nothing was "
+                    "changed)"
+                ) from error
+            report(f"skipped namespace {namespace}: it does not exist")
+            continue
+        except KubeApiError as error:
+            if error.status != HTTPStatus.FORBIDDEN:
+                raise
+        existing.append(namespace)
+    return existing
 
 
 async def _put_back(
@@ -158,13 +189,13 @@ async def _put_back(
 
 async def _list(
     client: KubeClient,
-    namespaces: Sequence[str],
+    scopes: Sequence[str],
     *,
     serves: Callable[[Mapping[str, Any]], bool],
     skip_forbidden: bool,
     report: Callable[[str], None],
 ) -> ObjectCache:
-    """All KafkaTopics. Without the CRD there are none.
+    """All KafkaTopics of namespaces, or of ALL_NAMESPACES. Without the CRD there are none.
 
     Raises:
         KubeError: The API server does not answer or refuses, or there is none at its address.
@@ -172,7 +203,7 @@ async def _list(
     bodies: list[dict[str, Any]] = []
     version = ""
     page_size = KubeSettings().page_size
-    for namespace in namespaces or (ALL_NAMESPACES,):
+    for namespace in scopes:
         try:
             listed, version = await list_namespace(
                 client, KAFKA_TOPIC.kind, namespace, page_size=page_size
