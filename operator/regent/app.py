@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import os
 import signal
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -50,6 +51,7 @@ from regent.services.controller_service import ControllerService
 from regent.services.main_loop import MainLoop
 from regent.services.replica_settings import own_pause_s, replica_settings
 from regent.settings import Settings
+from regent.settings.environment import unknown_variables
 from regent.sockets.listening import listening_socket
 from regent.sockets.open_files import allow_open_files
 
@@ -120,6 +122,11 @@ class App:
             "Regent starts",
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},
         )
+        for name, similar in unknown_variables(os.environ).items():
+            logger.warning(
+                "An environment variable is ignored: it is no setting",
+                extra={"variable": name, "similar": similar},
+            )
         try:
             with asyncio.Runner(loop_factory=MainLoop) as runner:
                 runner.run(self._main())
