@@ -105,7 +105,7 @@ def _make(
     for tp in partitions:
         current, assignment = leadership.get(tp), cluster.assignment(tp)
         if assignment is None:
-            entries.hold_without(tp)
+            entries.settle(tp)
         elif tp not in announced and current is not None:
             made[tp] = announced[tp] = PartitionState(tp.partition, current, assignment)
     # Brokers from 2.4 on take this encoding. Older ones are rare beside ZooKeeper 3.6, which a

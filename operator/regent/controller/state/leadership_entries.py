@@ -68,10 +68,6 @@ class LeadershipEntries:
         """Topics are to be collected whose values were made already."""
         self._waiting.update(dict.fromkeys(topics))
 
-    def hold_without(self, tp: TopicPartition) -> None:
-        """There is no such partition: entries of its topic are as up to date without its value."""
-        self._settle(tp)
-
     def replace(self, tp: TopicPartition, state: PartitionState) -> None:
         """The value of a partition was made, and encoded."""
         topic = tp.topic
@@ -83,9 +79,10 @@ class LeadershipEntries:
             entry = _prefix(state) + self.suffix
             for broker_id in state.assignment.replicas:
                 self._by_broker[broker_id][topic].replace(tp.partition, entry)
-            self._settle(tp)
+            self.settle(tp)
 
-    def _settle(self, tp: TopicPartition) -> None:
+    def settle(self, tp: TopicPartition) -> None:
+        """Nothing about a partition is out of date any more; or there is no such partition."""
         outdated = self._outdated.get(tp.topic, {})
         outdated.pop(tp, None)
         if not outdated:
