@@ -9,7 +9,7 @@ time. ``/admin/reassign_partitions`` and ``/admin/preferred_replica_election`` d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
@@ -56,6 +56,7 @@ from regent.protocol.error_codes import (
 from regent.steering.expected_moves import ExpectedMoves
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
+from regent.zk_data.throttles import PartitionThrottle
 
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 Results = dict[TopicPartition, PartitionResult]
@@ -225,6 +226,7 @@ async def _alter_reassignments(
     if not wanted:
         return Accepted(results)
     moves = {tp: new for tp, new in wanted.items() if command.targets[tp] is not None}
+    before = throttles.throttles_of(active, wanted)
     unthrottled = await throttle_moves(active, command, moves)
     results |= {tp: _invalid(reason) for tp, reason in unthrottled.items()}
     to_begin = {
@@ -236,18 +238,23 @@ async def _alter_reassignments(
         try:
             results |= await _move(broker, to_begin, expected)
         except (BrokerRefusedError, BrokerTooOldError, BrokerUnreachedError):
-            await _release(active, to_begin, expected)
+            await _put_back(active, {tp: before[tp] for tp in to_begin}, expected)
             raise
-    await _release(active, [tp for tp in wanted if results[tp].error_code], expected)
+    failed = {tp: before[tp] for tp in wanted if results[tp].error_code}
+    await _put_back(active, failed, expected)
     return Accepted(results)
 
 
-async def _release(
-    active: ActiveController, partitions: Iterable[TopicPartition], expected: ExpectedMoves
+async def _put_back(
+    active: ActiveController,
+    before: Mapping[TopicPartition, PartitionThrottle | None],
+    expected: ExpectedMoves,
 ) -> None:
-    """Remove the throttles of topics of which nothing is moved."""
+    """Throttle partitions as before, and remove the throttles of topics of which nothing is
+    moved."""
+    await throttles.put_back(active, before)
     awaited = expected.awaited(active.context.cluster)
-    await throttles.release(active, [tp.topic for tp in partitions if tp.topic not in awaited])
+    await throttles.release(active, [tp.topic for tp in before if tp.topic not in awaited])
 
 
 def _is_on_its_way(active: ActiveController, tp: TopicPartition, new: ReplicaAssignment) -> bool:

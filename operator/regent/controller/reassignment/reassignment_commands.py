@@ -39,11 +39,13 @@ async def alter_partition_reassignments(
     """Start, replace or cancel reassignments, each for itself."""
     results, wanted = decide_moves(active, command)
     if wanted:
+        before = throttles.throttles_of(active, wanted)
         failures = await throttle_moves(active, command, wanted)
         allowed = {tp: new for tp, new in wanted.items() if tp not in failures}
         # What is asked for last counts.
         await drop_requests(active, lambda tp, _: tp in allowed)
         failures |= await reassignments.begin(active, allowed)
+        await throttles.put_back(active, {tp: before[tp] for tp in failures})
         await throttles.release(active, (tp.topic for tp in failures))
         results |= {tp: _result_of(reason) for tp, reason in failures.items()}
     return Accepted(results)

@@ -114,6 +114,25 @@ async def throttle(
     }
 
 
+def throttles_of(
+    active: ActiveController, partitions: Iterable[TopicPartition]
+) -> dict[TopicPartition, PartitionThrottle | None]:
+    """What throttles partitions now, for :func:`put_back`."""
+    return {tp: active.context.throttles.of(tp) for tp in partitions}
+
+
+async def put_back(
+    active: ActiveController, before: Mapping[TopicPartition, PartitionThrottle | None]
+) -> None:
+    """Throttle partitions as before: they do not get the target that they were throttled for, and
+    may be on their way to another one."""
+    changes: dict[str, dict[int, PartitionThrottle | None]] = {}
+    for tp, throttled in before.items():
+        if active.context.throttles.of(tp) != throttled:
+            changes.setdefault(tp.topic, {})[tp.partition] = throttled
+    await _settle_topics(active, changes)
+
+
 async def release(active: ActiveController, topics: Iterable[str]) -> None:
     """Remove what throttles partitions of topics that do not move any more."""
     await _settle_topics(active, _over(active, dict.fromkeys(topics)))

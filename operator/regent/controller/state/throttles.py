@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from regent.model.partition import TopicPartition
-from regent.zk_data.throttles import BrokerThrottle, TopicThrottle
+from regent.zk_data.throttles import BrokerThrottle, PartitionThrottle, TopicThrottle
 
 
 class Throttles:
@@ -30,10 +30,14 @@ class Throttles:
         """Topics and brokers with throttles of Regent."""
         return len(self.topics) + len(self.brokers)
 
+    def of(self, tp: TopicPartition) -> PartitionThrottle | None:
+        """What throttles the copies of a partition; None: nothing of Regent's."""
+        topic = self.topics.get(tp.topic)
+        return None if topic is None else topic.partitions.get(tp.partition)
+
     def rate_of(self, tp: TopicPartition) -> int | None:
         """Bytes a second to which the copies of a partition are throttled; None: not by Regent."""
-        topic = self.topics.get(tp.topic)
-        throttle = None if topic is None else topic.partitions.get(tp.partition)
+        throttle = self.of(tp)
         return None if throttle is None else throttle.rate
 
     def set_topic(self, topic: str, throttle: TopicThrottle | None) -> None:

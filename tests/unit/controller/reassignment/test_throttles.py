@@ -336,6 +336,31 @@ class TestWhatCannotBeWritten:
         assert cluster.stored(1).is_being_reassigned
         assert lists(cluster) == ("1:2,1:1", "1:4")
 
+    def test_a_move_that_gets_no_other_target_keeps_its_throttle(self) -> None:
+        """It goes on to its former target, at its former rate."""
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        before = lists(cluster), rates(cluster)
+        cluster.world.put(paths.broker_config(4), b"{")
+        results = cluster.alter({T0: (2, 4)}, throttle=2 * RATE)
+        assert "/config/brokers/4" in results[T0].message
+        set_broker_config(cluster, 4, {})
+        assert cluster.stored().target_replicas == (2, 3)
+        assert (lists(cluster), rates(cluster)) == before
+        cluster.sync(1, 2, 3)
+        assert cluster.stored().replicas == (2, 3)
+
+    def test_a_move_that_was_not_throttled_is_not_for_a_target_that_it_does_not_get(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=None)
+        good = cluster.world.zookeeper.get(paths.topic("t"))
+        assert good is not None
+        cluster.world.put(paths.topic("t"), b"{")
+        assert cluster.alter({T0: (2, 4)}, throttle=RATE)[T0].error_code
+        cluster.world.put(paths.topic("t"), good.data)
+        assert cluster.stored().target_replicas == (2, 3)
+        assert_nothing_is_left(cluster)
+
     def test_a_topic_whose_configuration_cannot_be_read_does_not_move(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.world.put(paths.topic_config("t"), b"{")
