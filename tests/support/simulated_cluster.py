@@ -48,13 +48,19 @@ class SimulatedCluster:
         brokers_may_control: Whether the brokers' own controllers contend for ``/controller``.
     """
 
-    def __init__(self, *, brokers: int = 3, session_timeout_s: float = 0.6) -> None:
+    def __init__(
+        self,
+        *,
+        brokers: int = 3,
+        session_timeout_s: float = 0.6,
+        protocol: tuple[int, int] = (2, 8),
+    ) -> None:
         self.session_timeout_s = session_timeout_s
         self.paused_brokers: set[int] = set()
         self.brokers_may_control = False
         self.has_recursive_watches = True
         # There is no endpoint here that leaders could ask.
-        swarm = Swarm(brokers=brokers, regents=0, protocol=(2, 8), leaders_ask=False)
+        swarm = Swarm(brokers=brokers, regents=0, protocol=protocol, leaders_ask=False)
         self._world = World("live", swarm=swarm)
         self._world.is_turbulent = False
         self._admin = self._world.connect("admin")

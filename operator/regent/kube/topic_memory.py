@@ -60,11 +60,14 @@ class TopicMemory(ObjectMemory[KafkaTopicStatus]):
     def recognise(self, topic: TopicView | None) -> None:
         """Remember what the topic that was created is known by, once it shows.
 
-        There was none when its creation was planned, and views do not go back.
+        There was none when its creation was planned, and views do not go back. So a topic without
+        an id is the one that was created, though the command had an id: below
+        inter.broker.protocol.version 2.8 the controller does not give it to the topic.
         """
         if topic is None or self.created is None or self.created_as is not None:
             return
-        if self.created.topic_id in (None, topic.topic_id):
+        ids = (self.created.topic_id, topic.topic_id)
+        if None in ids or self.created.topic_id == topic.topic_id:
             self.created_as = TopicIdentity.of(topic)
 
     def note(

@@ -247,6 +247,13 @@ class TestTopicMemory:
         memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
         assert known(other) is None
 
+    def test_a_topic_without_an_id_is_the_one_that_was_created_with_one(self) -> None:
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
+        shown = TopicView("t", None, (), czxid=0x2A)
+        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
+        memory.recognise(shown)
+        assert memory.created_as == TopicIdentity.of(shown)
+
     def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
         memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Accepted())
