@@ -106,6 +106,8 @@ class ServingState(NamedTuple):
         oldest_s: How long the first of them has waited.
         stalled_s: Seconds since a reconciliation, or a step of one, ended while there was something
             to do.
+        refused: Resources to which the API server refuses what is written, or stores something
+            else.
     """
 
     has_session: bool = False
@@ -114,6 +116,7 @@ class ServingState(NamedTuple):
     queued: int = 0
     oldest_s: float = 0.0
     stalled_s: float = 0.0
+    refused: int = 0
 
 
 _GAUGES: Final[Mapping[str, tuple[str, Callable[[ServingState], float]]]] = {
@@ -140,6 +143,11 @@ _GAUGES: Final[Mapping[str, tuple[str, Callable[[ServingState], float]]]] = {
     "regent_work_queue_stalled_seconds": (
         "Seconds since a reconciliation, or a step of one, ended while there was something to do.",
         lambda state: state.stalled_s,
+    ),
+    "regent_resources_refused": (
+        "Custom resources to which the API server refuses what Regent writes, or stores something "
+        "else: their statuses are out of date.",
+        lambda state: state.refused,
     ),
 }
 

@@ -30,7 +30,7 @@ from regent.kube.client import KubeClient
 from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
-from regent.kube.errors import KubeApiError
+from regent.kube.errors import KubeApiError, KubeError, lasts
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
@@ -61,7 +61,12 @@ from regent.runtime.ports import BrokerQuestionsPort, ControllerPort
 
 
 class KubeOperator:
-    """All parts of the Kubernetes side, wired. :func:`run_kube` runs one."""
+    """All parts of the Kubernetes side, wired. :func:`run_kube` runs one.
+
+    Attributes:
+        refused: Resources to which the API server refuses what is written, or stores something
+            else.
+    """
 
     def __init__(
         self,
@@ -87,9 +92,8 @@ class KubeOperator:
         self._brokers = controller.view.placement_terms
         self._broker_kinds = kinds_of_brokers(controller.view.broker_facts)
         self._metrics = metrics or ResourceMetrics(CollectorRegistry())
-        self.queue: WorkQueue[ObjectKey] = WorkQueue(
-            jitter=jitter, on_idle=lambda: self.recorder.wake()
-        )
+        self.queue = WorkQueue[ObjectKey](jitter=jitter, on_idle=lambda: self.recorder.wake())
+        self.refused: set[ObjectKey] = set()
         self.batcher = CommandBatcher(controller, timeout_s=settings.submit_timeout_s)
         self.recorder = EventRecorder(
             client,
@@ -224,11 +228,15 @@ class KubeOperator:
 
     async def _reconcile(self, key: ObjectKey) -> Reconciled:
         try:
-            return await self.kinds[key.kind].reconciler.reconcile(key)
-        except KubeApiError as error:
-            if error.status == HTTPStatus.FORBIDDEN:
+            reconciled = await self.kinds[key.kind].reconciler.reconcile(key)
+        except KubeError as error:
+            if lasts(error):
+                self.refused.add(key)
+            if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
                 self.kinds[key.kind].resync.request_refused()
             raise
+        self.refused.discard(key)
+        return reconciled
 
     def _compare_everything(self, kind: str) -> None:
         """After a resync: whatever a watch or a notification has lost shows now."""

@@ -89,6 +89,7 @@ class KubernetesSide:
             queued=0 if operator is None else len(operator.queue),
             oldest_s=0.0 if operator is None else operator.queue.oldest_s(),
             stalled_s=0.0 if operator is None else operator.queue.stalled_s(),
+            refused=0 if operator is None else len(operator.refused),
         )
 
     async def run(self, stop_event: asyncio.Event) -> None:

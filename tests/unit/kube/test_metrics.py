@@ -112,10 +112,11 @@ def test_the_state_is_read_when_somebody_asks(registry: CollectorRegistry) -> No
     state = ServingState()
     registry.register(ServingCollector(lambda: state))
     assert registry.get_sample_value("regent_serving") == 0
-    state = ServingState(is_serving=True, queued=7, oldest_s=2.5)
+    state = ServingState(is_serving=True, queued=7, oldest_s=2.5, refused=3)
     assert registry.get_sample_value("regent_serving") == 1
     assert registry.get_sample_value("regent_work_queue_depth") == 7
     assert registry.get_sample_value("regent_work_queue_oldest_seconds") == 2.5
+    assert registry.get_sample_value("regent_resources_refused") == 3
 
 
 class Statistics:

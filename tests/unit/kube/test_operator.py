@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 import msgspec
+import pytest
 
 from regent.controller.commands import (
     Accepted,
@@ -18,7 +19,14 @@ from regent.controller.commands import (
     Outcome,
 )
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
-from regent.kube.errors import KubeUnavailableError
+from regent.kube.errors import (
+    KubeApiError,
+    KubeError,
+    KubeRightLostError,
+    KubeSchemaError,
+    KubeTooLargeError,
+    KubeUnavailableError,
+)
 from regent.kube.health import KubeHealth
 from regent.kube.operator import KubeOperator
 from regent.kube.settings import KubeSettings
@@ -154,6 +162,44 @@ def test_what_is_ready_is_judged_again_when_a_broker_is_set_up_otherwise() -> No
     run(serve())
     assert reasons == ["AsDeclared"] * 3 + ["InvalidConfig", "AsDeclared"]
     assert looks[0] == looks[1] == looks[2], "brokers of a known kind are no news"
+
+
+@pytest.mark.parametrize(
+    ("error", "counted"),
+    [
+        (KubeApiError("denied by a policy", status=403), 1),
+        (KubeApiError("denied by a policy", status=422), 1),
+        (KubeSchemaError("a webhook changes it"), 1),
+        (KubeTooLargeError("request is too large", status=500), 1),
+        (KubeRightLostError("no right", status=403), 1),
+        (KubeApiError("overloaded", status=429), 0),
+        (KubeApiError("internal error", status=500), 0),
+        (KubeUnavailableError("no answer"), 0),
+    ],
+)
+def test_resources_to_which_the_api_server_refuses_writes_are_counted_until_it_takes_them(
+    error: KubeError, counted: int
+) -> None:
+    """Their statuses cannot say that they are out of date."""
+    client, refuses, counts = OneObject(body(version="5")), [True], list[int]()
+
+    def refuse() -> None:
+        if refuses:
+            client.before_write.append(refuse)
+            raise error
+
+    async def serve() -> None:
+        operator, tasks = started(Port(), client)
+        await elapse(60)
+        counts.append(len(operator.refused))
+        refuses.clear()
+        await elapse(300)
+        counts.append(len(operator.refused))
+        await stop(operator, tasks)
+
+    client.before_write = [refuse]
+    run(serve())
+    assert counts == [counted, 0]
 
 
 class AnotherTime(OneObject):
