@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from regent.model.topic import MAX_PARTITIONS
 from regent.resources.base import (
@@ -163,13 +163,17 @@ class KafkaTopicSpec(ApiModel):
             ],
         },
     )
-    config: dict[str, ConfigValue] = Field(
+    config: Annotated[
+        dict[str, ConfigValue], BeforeValidator(lambda given: {} if given is None else given)
+    ] = Field(
         default={},
         description="Configuration of the topic: Kafka's keys, for instance retention.ms, with a "
         "string, number or boolean; objects and lists are refused. A key that is removed here is "
         "reset to the cluster's default. null means hands off: the key is neither set nor reset. "
         "Keys not listed are left alone.",
         max_length=MAX_CONFIG_KEYS,
+        # What server-side apply makes of {} where there were keys.
+        json_schema_extra={"nullable": True},
     )
     hands_off_config: tuple[ConfigKey, ...] = Field(
         default=(),

@@ -28,6 +28,13 @@ def test_objects_and_lists_in_the_configuration_are_refused(
         namespace.apply(topic("orders", config={"retention.ms": value}), server_side=True)
 
 
+def test_the_last_key_can_be_taken_out_of_the_configuration(namespace: Namespace) -> None:
+    """Server-side apply writes null where an applied map becomes empty."""
+    for config in ({"retention.ms": 1000}, {}):
+        namespace.apply(topic("orders", config=config), server_side=True)
+    assert not namespace.get("orders")["spec"]["config"]
+
+
 def test_no_more_partitions_than_the_controller_creates(namespace: Namespace) -> None:
     with pytest.raises(CommandError, match="less than or equal to 10000"):
         namespace.apply(topic("orders", partitions=MAX_PARTITIONS + 1))

@@ -77,6 +77,10 @@ def test_whole_numbers_survive(number: int) -> None:
     assert not impossible_values({"retention.bytes": config_value_to_text(number)})
 
 
+def test_a_configuration_that_is_null_is_an_empty_one() -> None:
+    assert _topic(config=None).spec == _topic().spec
+
+
 def test_null_and_hands_off_are_the_same() -> None:
     spec = _topic(config={"a": None, "b": 1, "c": 2}, handsOffConfig=["c", "d"]).spec
     assert spec.desired_config == {"b": "1"}
