@@ -7,21 +7,33 @@ wait, is said in :mod:`regent.controller.event_merging`.
 from __future__ import annotations
 
 import asyncio
+import logging
 import time
+from collections import deque
 from typing import Final, Protocol
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
-from regent.controller.events import ControllerEvent, LeaderAndIsrResponseReceived
+from regent.controller.events import (
+    AnsweredEvent,
+    ControllerEvent,
+    LeaderAndIsrResponseReceived,
+    Shutdown,
+)
 from regent.controller.kafka_controller import KafkaController
 from regent.runtime.collector import Collector
 from regent.runtime.command_reply import refuse_if_given_up
 from regent.runtime.interpreter import Interpreter
 
+logger = logging.getLogger(__name__)
+
 FORMER_KEPT_S: Final = 10.0
 """How long what a former term knew is kept. To free a million partitions takes some tenths of a
 second, in one step: not while brokers wait for the term that may have begun in the same event."""
+
+NO_MEMORY_PAUSE_S: Final = 1.0
+"""Until an event is put again for which there was no memory."""
 
 
 class EventObserver(Protocol):
@@ -48,6 +60,8 @@ class ControllerEventManager:
         self._observer = observer
         self._collector = collector
         self._queue = EventQueue()
+        self._kept: deque[ControllerEvent] = deque()
+        self._next_attempt: asyncio.TimerHandle | None = None
         self._wake = asyncio.Event()
         self.state = ControllerState.IDLE
         self.busy_since: float | None = None
@@ -55,17 +69,61 @@ class ControllerEventManager:
 
     @property
     def queue_size(self) -> int:
-        return len(self._queue)
+        return len(self._queue) + len(self._kept)
 
     @property
     def is_idle(self) -> bool:
         """Whether no event is in progress, and none waits."""
-        return self.busy_since is None and not len(self._queue)
+        return self.busy_since is None and not self.queue_size
 
     def put(self, event: ControllerEvent) -> None:
-        """Append an event, or merge it with one that waits."""
+        """Append an event, or merge it with one that waits.
+
+        Most events are said once: nobody repeats that this replica is elected, or that a timer has
+        fired. So one for which there is no memory is kept, with those that come after it, and put
+        again in their order. Who waits for the answer to a request is told instead.
+
+        Raises:
+            MemoryError: There is none for a request, which is answered.
+        """
+        if isinstance(event, AnsweredEvent) and not isinstance(event, Shutdown):
+            self._append(event)
+        else:
+            self._kept.append(event)
+            self._put_kept()
+
+    def _append(self, event: ControllerEvent) -> None:
         self._queue.put(event, now=time.monotonic())
         self._wake.set()
+
+    def _put_kept(self) -> None:
+        """Put what is kept, the oldest first, as far as there is memory. A defect costs the event
+        that has it, and no other."""
+        while self._kept:
+            try:
+                self._append(self._kept[0])
+            except MemoryError:
+                self._put_later()
+                logger.error(
+                    "No memory for an event of the controller; it is put again",
+                    extra={"event": type(self._kept[0]).__name__},
+                )
+                return
+            except Exception:
+                self._kept.popleft()
+                if self._kept:
+                    self._put_later()
+                raise
+            self._kept.popleft()
+
+    def _put_later(self) -> None:
+        if self._next_attempt is None:
+            loop = asyncio.get_running_loop()
+            self._next_attempt = loop.call_later(NO_MEMORY_PAUSE_S, self._put_again)
+
+    def _put_again(self) -> None:
+        self._next_attempt = None
+        self._put_kept()
 
     def unread(self) -> frozenset[int]:
         """Brokers of which an answer about leadership waits."""

@@ -16,6 +16,8 @@ import pytest
 from regent.controller import events as e
 from regent.controller.commands import CreateTopic, Reason, Rejected
 from regent.controller.controller_state import ControllerState
+from regent.controller.event_merging import EventQueue
+from regent.runtime import controller_event_manager
 from regent.runtime.collector import Collector
 from regent.runtime.command_reply import CommandReply
 from regent.runtime.controller_event_manager import ControllerEventManager
@@ -91,6 +93,88 @@ async def test_the_expiry_of_the_session_jumps_the_queue() -> None:
         ((outcome,),) = answers
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.NOT_CONTROLLER
+
+
+class MemoryShortage:
+    """A queue that has no room for the next few events."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, failures: int) -> None:
+        self.failures = failures
+        self._put = EventQueue.put
+        monkeypatch.setattr(EventQueue, "put", lambda *args, **kwargs: self.put(*args, **kwargs))
+        monkeypatch.setattr(controller_event_manager, "NO_MEMORY_PAUSE_S", 0.01)
+
+    def put(self, queue: EventQueue, event: e.ControllerEvent, *, now: float) -> None:
+        if self.failures:
+            self.failures -= 1
+            raise MemoryError("no room")
+        self._put(queue, event, now=now)
+
+
+async def test_a_replica_leads_although_there_was_no_memory_when_it_was_elected(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else says that it is elected."""
+    MemoryShortage(monkeypatch, failures=3)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        assert manager.queue_size == 1
+        assert not manager.is_idle
+        await counts.until(1)
+        assert process.controller.active is not None
+        assert manager.queue_size == 0
+
+
+async def test_events_that_waited_for_memory_keep_their_order(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    shortage = MemoryShortage(monkeypatch, failures=1)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        assert not shortage.failures
+        manager.put(e.NotEligible())
+        await counts.until(2)
+        assert not process.controller.life.is_eligible
+        assert process.controller.active is None
+
+
+async def test_a_request_without_memory_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    MemoryShortage(monkeypatch, failures=1)
+    async with running(Process()) as (manager, _):
+        with pytest.raises(MemoryError):
+            manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=list[Any]().append))
+        assert manager.queue_size == 0
+
+
+async def test_a_stop_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    MemoryShortage(monkeypatch, failures=2)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Shutdown(reply_to=list[Any]().append))
+        await counts.until(1)
+        assert counts.states == [ControllerState.CONTROLLER_SHUTDOWN]
+
+
+async def test_a_defect_in_the_queue_costs_one_event_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    shortage = MemoryShortage(monkeypatch, failures=1)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.TopicChange())
+        assert not shortage.failures
+        with monkeypatch.context() as defect:
+
+            def fail(*_: object, **__: object) -> None:
+                raise ValueError("a defect")
+
+            defect.setattr(EventQueue, "put", fail)
+            with pytest.raises(ValueError, match="a defect"):
+                manager.put(e.Eligible())
+        await counts.until(1)
+        assert process.controller.active is not None
 
 
 async def test_commands_that_nobody_waits_for_any_more_are_not_carried_out() -> None:
