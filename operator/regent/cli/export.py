@@ -62,10 +62,11 @@ def export_topics(
       2  the command is used wrongly
       3  no ZooKeeper server answers
       6  topics are missing: their znodes are malformed, or may not be read
+      7  no topic is exported by one of the PATTERNs
     """
     from regent.connections.client_settings import zookeeper_settings
     from regent.status.report import ExitStatus
-    from regent.status.topic_export import ExportOptions, render, render_all
+    from regent.status.topic_export import UNMATCHED_PATTERN, ExportOptions, render, render_all
     from regent.status.topic_export import export_topics as read
 
     log_quietly()
@@ -87,6 +88,8 @@ def export_topics(
             with writing_to(directory):
                 path.write_text(render(topic), encoding="utf-8")
             click.echo(path)
-    for problem in found.problems:
+    for problem in (*found.problems, *found.unmatched):
         click.echo(f"Not exported: {problem}", err=True)
-    sys.exit(ExitStatus.UNREADABLE_ZNODES if found.problems else ExitStatus.HEALTHY)
+    if found.problems:
+        sys.exit(ExitStatus.UNREADABLE_ZNODES)
+    sys.exit(UNMATCHED_PATTERN if found.unmatched else ExitStatus.HEALTHY)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -19,6 +19,9 @@ from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import decode_topic
 from regent.zookeeper.settings import ZooKeeperSettings
+
+UNMATCHED_PATTERN = 7
+"""Exit status: nothing is exported by one of the patterns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,9 +41,23 @@ class ExportOptions:
     cluster_name: str | None = None
 
     def covers(self, topic: str) -> bool:
-        if is_internal_topic(topic) and not self.with_internal:
-            return False
-        return not self.patterns or any(fnmatchcase(topic, each) for each in self.patterns)
+        return self._admits(topic) and (
+            not self.patterns or any(fnmatchcase(topic, each) for each in self.patterns)
+        )
+
+    def unmatched(self, topics: Collection[str], deleted: Collection[str]) -> Iterator[str]:
+        """Patterns by which none of these topics is exported, each with the reason."""
+        for pattern in self.patterns:
+            matching = [topic for topic in topics if fnmatchcase(topic, pattern)]
+            if not matching:
+                yield f"no topic matches {pattern!r}"
+            elif not any(map(self._admits, matching)):
+                yield f"only internal topics match {pattern!r}; include them with --internal"
+            elif all(topic in deleted for topic in matching if self._admits(topic)):
+                yield f"only topics that are being deleted match {pattern!r}"
+
+    def _admits(self, topic: str) -> bool:
+        return self.with_internal or not is_internal_topic(topic)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +67,12 @@ class Export:
     Attributes:
         topics: By name, sorted.
         problems: Topics that could not be exported, each with the reason.
+        unmatched: Patterns by which nothing is exported, each with the reason.
     """
 
     topics: Mapping[str, ExportedTopic]
     problems: tuple[str, ...]
+    unmatched: tuple[str, ...]
 
 
 def export_topics(settings: ZooKeeperSettings, options: ExportOptions) -> Export:
@@ -94,7 +113,7 @@ async def read_topics(reader: ClusterReader, options: ExportOptions) -> Export:
             )
         except MalformedZNodeError as error:
             problems.append(f"topic {name}: {error}")
-    return Export(topics, tuple(problems))
+    return Export(topics, tuple(problems), tuple(options.unmatched(children, deleted)))
 
 
 def _assignments(topic: str, node: ZNode) -> Mapping[int, ReplicaAssignment]:

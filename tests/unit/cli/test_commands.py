@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from regent.cli import main
 from regent.settings import Settings
 from regent.status import reader
+from regent.status.topic_export import Export
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -121,6 +122,24 @@ def test_export_refuses_what_is_no_namespace(runner: CliRunner) -> None:
     result = runner.invoke(main, ["export", "topics", "--namespace", "No_Name"])
     assert result.exit_code == 2
     assert "No_Name" in result.output
+
+
+@pytest.mark.parametrize(
+    ("problems", "unmatched", "status"),
+    [((), (), 0), ((), ("no topic matches 'x'",), 7), (("topic y: why",), ("no topic",), 6)],
+)
+def test_export_says_in_its_exit_status_what_is_missing(
+    runner: CliRunner,
+    monkeypatch: pytest.MonkeyPatch,
+    problems: tuple[str, ...],
+    unmatched: tuple[str, ...],
+    status: int,
+) -> None:
+    found = Export({}, problems, unmatched)
+    monkeypatch.setattr("regent.status.topic_export.export_topics", lambda *_: found)
+    result = runner.invoke(main, ["export", "topics", "--zookeeper", "127.0.0.1:1", "x"])
+    assert result.exit_code == status
+    assert result.stderr == "".join(f"Not exported: {each}\n" for each in (*problems, *unmatched))
 
 
 @pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])

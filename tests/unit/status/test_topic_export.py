@@ -54,6 +54,21 @@ def test_topics_that_are_being_deleted_are_left_out() -> None:
     assert list(exported(world).topics) == ["payments"]
 
 
+def test_patterns_by_which_nothing_is_exported_are_named_with_the_reason() -> None:
+    world = a_cluster()
+    world.create_topic("gone", {0: (1,)})
+    world.put(paths.delete_topic("gone"), b"")
+    found = exported(world, patterns=("ordres", "orders", "__*", "go*"))
+    assert list(found.topics) == ["orders"]
+    assert found.unmatched == (
+        "no topic matches 'ordres'",
+        "only internal topics match '__*'; include them with --internal",
+        "only topics that are being deleted match 'go*'",
+    )
+    assert exported(world, patterns=("__*",), with_internal=True).unmatched == ()
+    assert exported(world).unmatched == ()
+
+
 def test_what_cannot_be_read_is_named_and_the_rest_is_exported() -> None:
     world = a_cluster()
     world.put(paths.topic("broken"), b"{")
