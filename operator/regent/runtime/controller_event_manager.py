@@ -81,7 +81,7 @@ class ControllerEventManager:
 
         Most events are said once: nobody repeats that this replica is elected, or that a timer has
         fired. So one for which there is no memory is kept, with those that come after it, and put
-        again in their order. Who waits for the answer to a request is told instead.
+        again in their order. A request fails instead: somebody waits for its answer.
 
         Raises:
             MemoryError: There is none for a request, which is answered.

@@ -139,8 +139,8 @@ async def test_a_right_beside_list_and_watch_that_is_taken_away_is_named(
         assert health.remark() is None
         grant(api, namespace.name, "list", "watch", **kept)
         namespace.apply(topic("payments"))
-        await wait_for(lambda: health.remark() is not None, describe="a remark")
-        assert f"missing right: {missing} in namespace {namespace.name};" in (health.remark() or "")
+        named = f"missing right: {missing} in namespace {namespace.name};"
+        await wait_for(lambda: named in (health.remark() or ""), describe=named)
         assert (*health.unreadable, *health.unwritable) == (namespace.name,)
         assert health.problem() is None
 
