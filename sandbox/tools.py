@@ -56,6 +56,7 @@ _CLASSES: dict[str, tuple[str, ...]] = {
 }
 _TOPICS_THROUGH_BROKERS_SINCE = (2, 2)
 _PRODUCER_BOOTSTRAP_SERVER_SINCE = (2, 5)
+_REQUEST_TIMEOUT_MS = 30_000  # the console producer's 1.5 s has a busy broker get messages twice
 
 
 class KafkaTools:
@@ -192,6 +193,7 @@ class KafkaTools:
             self.bootstrap_servers,
             f"--topic={topic}",
             f"--request-required-acks={acks}",
+            f"--request-timeout-ms={_REQUEST_TIMEOUT_MS}",
             stdin="".join(f"{line}\n" for line in lines),
             timeout_s=timeout_s,
         )
