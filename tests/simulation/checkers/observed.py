@@ -25,6 +25,7 @@ class Observed:
         ever_created: Topics that ever had a node.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
         configured_at: Topic -> line of the trace at which its configuration was last written.
+        default_configured_at: The same of the cluster-wide defaults.
         removed_by_hand: Topics of which a node was ever deleted by somebody else.
         unregistered_by_hand: Brokers whose registration was.
         misplaced: Partitions whose state was decided for a topic that somebody replaced before it
@@ -42,6 +43,7 @@ class Observed:
     ever_created: dict[str, None] = field(default_factory=dict)
     deleted_under: dict[str, int] = field(default_factory=dict)
     configured_at: dict[str, int] = field(default_factory=dict)
+    default_configured_at: int = -1
     removed_by_hand: dict[str, None] = field(default_factory=dict)
     misplaced: dict[TopicPartition, None] = field(default_factory=dict)
     unregistered_by_hand: dict[int, None] = field(default_factory=dict)

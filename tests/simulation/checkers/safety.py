@@ -171,6 +171,8 @@ class SafetyChecker:
             self._topics.marker_written(writer, path.rpartition("/")[2], operation)
         elif path.startswith(paths.TOPIC_CONFIGS + "/"):
             self.seen.configured_at[path.rpartition("/")[2]] = self._world.trace.count
+        elif path == paths.broker_config():
+            self.seen.default_configured_at = self._world.trace.count
 
 
 def _is_fenced(operations: Sequence[Operation]) -> bool:

@@ -43,19 +43,14 @@ class UncleanElections:
     def may_be_held(self, writer: str, tp: TopicPartition) -> bool:
         """Whether it is asked for by a command that is being carried out, or allowed, or was at
         some time while the event was being processed.
-
-        Of the cluster-wide default a controller learns by notification: what counts is what it
-        knows, and that this is true in the end is another check's business.
         """
         process = next((p for p in self._world.regents if p.name == writer and p.is_alive), None)
-        active = None if process is None else process.controller.active
-        if process is None or active is None:
+        if process is None or process.controller.active is None:
             return False
-        own = self._configured(paths.topic_config(tp.topic))
-        allowed = active.context.cluster.unclean_leader_election_default if own is None else own
         return (
-            allowed
+            self.is_enabled(tp.topic)
             or self._seen.configured_at.get(tp.topic, -1) >= process.event_began
+            or self._seen.default_configured_at >= process.event_began
             or _asks_for_unclean_election(process, tp)
         )
 

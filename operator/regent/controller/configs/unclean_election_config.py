@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from regent.controller.log import ControllerLog
+from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
+from regent.zk_data.operations import ZNode
 
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 
@@ -17,9 +19,15 @@ UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 async def unclean_election_flags(
     context: ControllerContext, topics: Sequence[str], log: ControllerLog
 ) -> dict[str, bool | None]:
-    """Whether each topic allows unclean leader election; None if its configuration is malformed."""
-    nodes = await read_permitted([paths.topic_config(topic) for topic in topics])
-    default = context.cluster.unclean_leader_election_default
+    """Whether each topic allows unclean leader election; None if its configuration is malformed.
+
+    The cluster-wide default is read, too. Its change is told by a notification, which may wait
+    behind the event that a broker has gone; an election by the former value would lose records.
+    """
+    default_path = paths.broker_config(None)
+    read = [default_path, *map(paths.topic_config, topics)]
+    default_node, *nodes = await read_permitted(read)
+    default = _default_in(default_node, default_path, context.cluster, log)
     flags: dict[str, bool | None] = {}
     for topic, node in zip(topics, nodes, strict=True):
         if node is None:
@@ -42,16 +50,21 @@ async def load_unclean_election_default(
     """Read the dynamic cluster-wide default; without one that of the settings holds."""
     path = paths.broker_config(None)
     (node,) = await read_permitted([path])
-    context.cluster.unclean_leader_election_default = static_default
+    context.cluster.static_unclean_leader_election_default = static_default
+    context.cluster.unclean_leader_election_default = _default_in(node, path, context.cluster, log)
+
+
+def _default_in(node: ZNode | None, path: str, cluster: ClusterState, log: ControllerLog) -> bool:
+    """The default by the node of dynamic defaults, if that says any, else by the settings."""
+    static_default = cluster.static_unclean_leader_election_default
     if node is None:
-        return
+        return static_default
     try:
         own = decode_entity_config(path, node.data).get(UNCLEAN_LEADER_ELECTION_ENABLE)
     except MalformedZNodeError as error:
         log.error("Malformed broker configuration", path=error.path, reason=error.reason)
-        return
-    if own is not None:
-        context.cluster.unclean_leader_election_default = is_true(own)
+        return static_default
+    return static_default if own is None else is_true(own)
 
 
 def is_true(value: str) -> bool:

@@ -51,7 +51,9 @@ class ClusterState:
     Attributes:
         cluster_id: Id of the Kafka cluster; None as long as it has none.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
-        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable.
+        unclean_leader_election_default: Cluster-wide default of unclean.leader.election.enable, as
+            far as this process has been told.
+        static_unclean_leader_election_default: What holds as long as there is no dynamic default.
         announced_states: The values of partitions as brokers are sent them, with their bytes.
         shutting_down: Brokers that have asked to be shut down (ControlledShutdown), in that order.
             Each is registered in the life in which it asked.
@@ -70,6 +72,7 @@ class ClusterState:
         self.cluster_id: str | None = None
         self.inter_broker_protocol = (0, 0)
         self.unclean_leader_election_default = False
+        self.static_unclean_leader_election_default = False
         self.recorder: LeadershipRecorder | None = None
         self.announced_states = AnnouncedStates()
         self.former_partitions = FormerPartitions()

@@ -6,15 +6,18 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
+from regent.controller.state.states import PartitionState
 from regent.controller.term.watches import event_of
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
 from tests.unit.controller.world import World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
+UNCLEAN = "unclean.leader.election.enable"
 
 
 @pytest.fixture
@@ -43,6 +46,27 @@ def test_whatever_happened_meanwhile_is_found(world: World) -> None:
     assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
     assert context.cluster.leadership[TopicPartition("t", 1)].leader == 2
     assert context.term.epoch == 1
+
+
+def test_nobody_is_elected_uncleanly_by_a_default_that_was_switched_off_meanwhile(
+    world: World,
+) -> None:
+    path = paths.broker_config(None)
+    world.put(path, encode_entity_config({UNCLEAN: "true"}))
+    world.set_state(T0, 1, (1,), leader_epoch=5)
+    controller = world.active_controller()
+    world.driver.client.disconnect()
+    world.put(path, encode_entity_config({UNCLEAN: "false"}))
+    world.notify_config_change(f"brokers/{paths.DEFAULT_ENTITY}")
+    world.stop_broker(1)
+    world.driver.client.reconnect()
+    world.process(controller, e.SessionReconnected())
+    assert controller.active is not None
+    context = controller.active.context
+    assert context.partition_state(T0) is PartitionState.OFFLINE
+    assert context.cluster.leadership[T0].isr == (1,)
+    assert context.unclean_leader_elections == 0
+    assert not context.cluster.unclean_leader_election_default
 
 
 def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:

@@ -14,6 +14,7 @@ from regent.controller.transitions.missing_states import RESTORED
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Check, Create, SetData
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, leader_and_isr
@@ -327,9 +328,10 @@ class TestUncleanElection:
         if own is not None:
             config = {"unclean.leader.election.enable": own}
             world.create_topic("t", {0: (1, 2)}, config=config)
-        active = world.load()
-        active.context.cluster.unclean_leader_election_default = default
-        return world, active
+        if default:
+            allowed = encode_entity_config({"unclean.leader.election.enable": "true"})
+            world.put(paths.broker_config(None), allowed)
+        return world, world.load()
 
     @pytest.mark.parametrize(
         ("own", "default", "elected"),
