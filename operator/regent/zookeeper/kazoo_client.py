@@ -144,6 +144,8 @@ class OneSessionClient(KazooClient):
             default_acl=access_control_list(settings),
             logger=_KAZOO_LOGGER,
         )
+        # Read by kazoo for its log only: the handler decides, by our settings.
+        self.use_ssl = settings.tls is not None
         self._connection = _Connection(
             self,
             observer=observer,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
+import logging
 import re
 import sys
 from collections.abc import Iterator
@@ -55,8 +56,13 @@ def tls_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper
     lease.release()
 
 
-async def test_an_encrypted_connection(tls_settings: ZooKeeperSettings) -> None:
+async def test_an_encrypted_connection(
+    tls_settings: ZooKeeperSettings, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     async with connected(tls_settings) as client:
+        (connecting,) = [m for m in caplog.messages if m.startswith("Connecting to ")]
+        assert connecting.endswith("use_ssl: True")
         paths = [f"/n{i}" for i in range(3000)]
         created = await client.port.write(
             [Create(path, b"x" * 200) for path in paths], guard=Check("/", -1)
