@@ -62,8 +62,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-"""SIGHUP: the terminal that it was started in has ended. It would end the process at once."""
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+"""SIGHUP: the terminal that it was started in has ended. SIGQUIT: Ctrl-\\, or somebody who wants the
+thread dump of a JVM. Both would end the process at once."""
 
 _IGNORED_SIGNALS = (
     signal.SIGUSR1,
@@ -117,7 +118,7 @@ class App:
         )
 
     def run(self) -> int:
-        """Run until SIGTERM, SIGINT or SIGHUP. Returns the exit status."""
+        """Run until one of the signals to stop. Returns the exit status."""
         logger.info(
             "Regent starts",
             extra={"controller_id": self._settings.controller_id, "http_port": self._http.port},

@@ -53,8 +53,11 @@ def said(process: RegentProcess, message: str) -> list[dict[str, Any]]:
     return [entry for entry in process.log_entries() if entry["message"] == message]
 
 
-def test_the_end_of_its_terminal_is_an_orderly_end(process: RegentProcess) -> None:
-    os.kill(process.process.pid, signal.SIGHUP)
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
+def test_a_signal_that_ends_other_programs_at_once_is_an_orderly_end(
+    process: RegentProcess, number: signal.Signals
+) -> None:
+    os.kill(process.process.pid, number)
     wait_until(
         lambda: not process.process.is_running, timeout_s=GRACE_S, describe="Regent to have ended"
     )

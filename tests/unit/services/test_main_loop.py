@@ -9,7 +9,7 @@ from typing import Final
 
 import pytest
 
-SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
 
 _PROGRAM: Final = """
 import asyncio, os, signal, threading
