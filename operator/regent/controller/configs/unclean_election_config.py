@@ -21,8 +21,8 @@ async def unclean_election_flags(
 ) -> dict[str, bool | None]:
     """Whether each topic allows unclean leader election; None if its configuration is malformed.
 
-    The cluster-wide default is read, too. Its change is told by a notification, which may wait
-    behind the event that a broker has gone; an election by the former value would lose records.
+    The cluster-wide default is read, too. The notification of its change may wait behind the event
+    that a broker has gone; an election by the former value would lose records.
     """
     default_path = paths.broker_config(None)
     read = [default_path, *map(paths.topic_config, topics)]
