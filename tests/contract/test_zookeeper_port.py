@@ -320,6 +320,22 @@ async def test_writes_that_are_not_divided_may_follow_each_other_at_one_node(
     assert results == [Written(version + 1) for version in range(2500)]
 
 
+@pytest.mark.parametrize("before", [998, 999])
+async def test_writes_that_follow_each_other_at_one_node_overwrite_nobody(
+    client: Client, before: int
+) -> None:
+    """However many others are written with them: the second one has the version that somebody
+    else's write has left."""
+    await client.port.multi([SetData("/node", b"theirs", 0)])
+    others: list[Operation] = [Create(f"/parent/n{i}", b"0") for i in range(before)]
+    ours = [SetData("/node", b"ours", version) for version in range(3)]
+    results = await client.port.write([*others, *ours], guard=GUARD, divides=False)
+    assert results[before:] == [ZkError.BAD_VERSION, ROLLED_BACK, ROLLED_BACK]
+    (node,) = await client.port.get_data(["/node"])
+    assert node is not None
+    assert (node.data, node.version) == (b"theirs", 1)
+
+
 async def test_a_write_that_is_not_divided_is_fenced(client: Client) -> None:
     with pytest.raises(ControllerMovedError):
         await client.port.write([SetData("/missing", b"")], guard=Check("/guard", 1), divides=False)

@@ -12,7 +12,7 @@ or in small ones if it is not to divide them.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -290,10 +290,8 @@ class InMemoryClient:
         self, operations: Sequence[Operation], *, guard: Check, divides: bool = True
     ) -> list[WriteResult]:
         self._require_session()
-        size = 1 if divides else UNDIVIDED_OPERATIONS
         results: list[WriteResult] = []
-        for start in range(0, len(operations), size):
-            some = operations[start : start + size]
+        for some in _transactions(operations, divides=divides):
             checked, *written = self.multi([guard, *some])
             if isinstance(checked, ZkError) and checked is not ZkError.ROLLED_BACK:
                 raise ControllerMovedError(f"{guard.path} is not at version {guard.version}")
@@ -372,6 +370,21 @@ class InMemoryClient:
         if path == self._chroot:
             return "/"
         return path[len(self._chroot) :] if path.startswith(self._chroot + "/") else None
+
+
+def _transactions(
+    operations: Sequence[Operation], *, divides: bool
+) -> Iterator[Sequence[Operation]]:
+    """Neighbours on the same node stay together where a transaction is not divided."""
+    some: list[Operation] = []
+    for operation in operations:
+        is_full = len(some) >= (1 if divides else UNDIVIDED_OPERATIONS)
+        if is_full and (divides or operation.path != some[-1].path):
+            yield some
+            some = []
+        some.append(operation)
+    if some:
+        yield some
 
 
 def _forgiven(operation: Operation, result: WriteResult) -> WriteResult:

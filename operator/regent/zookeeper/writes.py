@@ -184,12 +184,14 @@ class GuardedWrite:
         return group[: position - 1], group[position:]
 
     def _chunks(self) -> Iterator[range]:
-        """Neighbours that one request can carry."""
-        settings = self._generation.settings
+        """Neighbours that one request can carry. Those on the same node stay together if they fit
+        into one: each builds on the version that the one before leaves."""
+        settings, operations = self._generation.settings, self._operations
         largest = settings.jute_max_buffer - self._request(_NO_OPERATIONS).size
         enough = settings.bulk_request_bytes
         start, size = 0, 0
-        sizes = sizes_of(self._operations, overhead=len(self._chroot.encode()), acl=len(self._acl))
+        same_start, same_size = 0, 0  # from where on the neighbours are on the same node
+        sizes = sizes_of(operations, overhead=len(self._chroot.encode()), acl=len(self._acl))
         for index, added in enumerate(sizes):
             if added > largest:
                 self._results[index] = ZkError.TOO_LARGE
@@ -197,12 +199,19 @@ class GuardedWrite:
                     yield range(start, index)
                 start, size = index + 1, 0
                 continue
+            if start == index or operations[index].path != operations[index - 1].path:
+                same_start, same_size = index, 0
             if start < index and (index - start == OPERATIONS_PER_REQUEST or size + added > enough):
-                yield range(start, index)
-                start, size = index, 0
+                if start < same_start and same_size + added <= enough:
+                    end, size = same_start, same_size
+                else:
+                    end, size = index, 0
+                yield range(start, end)
+                start = end
             size += added
-        if start < len(self._operations):
-            yield range(start, len(self._operations))
+            same_size += added
+        if start < len(operations):
+            yield range(start, len(operations))
 
 
 def culprit_of(answers: Sequence[WriteAnswer]) -> tuple[int, int] | None:
