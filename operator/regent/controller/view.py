@@ -60,6 +60,8 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
             removed the throttle.
         uninformed: Replicas whose brokers have been out of reach for a while, and have not been
             informed of the leadership.
+        on_failed_dirs: Replicas whose brokers are live, and that are on a log directory which has
+            failed.
     """
 
     partition: int
@@ -73,6 +75,7 @@ class PartitionView(msgspec.Struct, frozen=True, gc=False):
     refusals: tuple[tuple[int, str], ...] = ()
     throttle: int | None = None
     uninformed: tuple[int, ...] = ()
+    on_failed_dirs: tuple[int, ...] = ()
 
     @property
     def has_leader(self) -> bool:

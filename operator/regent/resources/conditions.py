@@ -136,8 +136,8 @@ class ConditionReason(enum.StrEnum):
     )
     COPIES_STALLED = (
         "CopiesStalled",
-        "Copies cannot go on: no leader, a broker that refuses its replica, or no growth for "
-        "minutes.",
+        "Copies cannot go on: no leader, a broker that refuses its replica or has lost its log "
+        "directory, or no growth for minutes.",
     )
     REMOVING_THROTTLES = (
         "RemovingThrottles",

@@ -433,6 +433,7 @@ def topic_view(
                     for broker_id, partitions in uninformed.items()
                     if tp in partitions and broker_id in assignment.replicas
                 ),
+                on_failed_dirs=context.on_offline_dirs(tp, assignment.replicas),
             )
         )
     return TopicView(

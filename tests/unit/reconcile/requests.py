@@ -106,6 +106,7 @@ def partition(
     removing: tuple[int, ...] = (),
     refusals: tuple[tuple[int, str], ...] = (),
     uninformed: tuple[int, ...] = (),
+    on_failed_dirs: tuple[int, ...] = (),
 ) -> PartitionView:
     in_sync = replicas if isr is None else isr
     return PartitionView(
@@ -119,6 +120,7 @@ def partition(
         removing,
         refusals,
         uninformed=uninformed,
+        on_failed_dirs=on_failed_dirs,
     )
 
 

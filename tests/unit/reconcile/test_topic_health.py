@@ -23,6 +23,18 @@ class TestHealth:
         assert plan.status is not None
         assert [p.partition for p in plan.status.partition_states] == [1, 0]
 
+    def test_failed_log_directories_are_named(self) -> None:
+        lost = partition(1, (2, 1), leader=-1, state=PartitionHealth.OFFLINE, on_failed_dirs=(2,))
+        plan = self._plan(partition(0, (1, 2), (1,), on_failed_dirs=(2,)), lost)
+        assert said(plan).message.endswith(
+            "on brokers [1, 2]; on failed log directories broker 2 has 1 partitions [1]: mend them "
+            "and restart the brokers"
+        )
+        assert said(plan, ConditionType.HEALTHY).message.endswith(
+            "; on failed log directories broker 2 has 2 partitions [0, 1]: mend them and restart "
+            "the brokers"
+        )
+
     def test_leaderless_is_not_ready(self) -> None:
         plan = self._plan(
             partition(0, (1, 2), leader=-1, state=PartitionHealth.OFFLINE), partition(1, (2, 1))

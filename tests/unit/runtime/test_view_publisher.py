@@ -442,6 +442,21 @@ async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
         assert publisher.view.topics["b"].refused == ()
 
 
+async def test_replicas_on_failed_log_directories_are_in_the_view_until_they_are_back() -> None:
+    process = await cluster()
+    active = process.controller.active
+    assert active is not None
+    context, lost = active.context, TopicPartition("a", 1)
+    async with publishing(process) as publisher:
+        await told(publisher, None)
+        context.change_replicas_on_offline_dirs(2, failed=[lost], recovered=())
+        assert await told(publisher, frozenset()) == frozenset({"a"})
+        assert publisher.view.topics["a"].partitions[1].on_failed_dirs == (2,)
+        context.set_replicas_on_offline_dirs(2, ())
+        assert await told(publisher, frozenset()) == frozenset({"a"})
+        assert publisher.view.topics["a"].partitions[1].on_failed_dirs == ()
+
+
 async def test_after_a_broker_change_only_topics_that_it_concerns_are_made_anew() -> None:
     process = await cluster()
     process.add_topic("c", (1,))

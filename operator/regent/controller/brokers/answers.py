@@ -65,13 +65,15 @@ async def process_leader_and_isr_response(
         return
     fresh = [tp for tp in failed if tp not in before]
     recovered = [tp for tp in response.partitions if tp in before and tp not in errors]
+    if not fresh and not recovered:
+        return
     context.change_replicas_on_offline_dirs(broker_id, failed=fresh, recovered=recovered)
     if fresh:
         active.log.warning("Replicas on a failed log dir", broker=broker_id, replicas=len(fresh))
         broker = context.cluster.brokers[broker_id]
         with context.trail.because(CauseKind.LOG_DIR_FAILED, brokers=[broker]):
             await on_replicas_become_offline(active, {broker_id: fresh})
-        await PublishView(frozenset(tp.topic for tp in fresh))
+    await PublishView(frozenset(tp.topic for tp in (*fresh, *recovered)))
 
 
 def _of_present_topics(

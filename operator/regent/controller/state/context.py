@@ -248,14 +248,20 @@ class ControllerContext:
     def replicas_on_offline_dirs(self, broker_id: int) -> Collection[TopicPartition]:
         return self._offline_dirs.get(broker_id, {}).keys()
 
+    def on_offline_dirs(self, tp: TopicPartition, replicas: Iterable[int]) -> tuple[int, ...]:
+        """Those of ``replicas`` that are on a failed log directory."""
+        if not self._offline_dirs:
+            return ()
+        return tuple(r for r in replicas if tp in self._offline_dirs.get(r, ()))
+
     def set_replicas_on_offline_dirs(
         self, broker_id: int, partitions: Iterable[TopicPartition]
     ) -> None:
-        replicas = dict.fromkeys(partitions)
+        known, replicas = self._offline_dirs.pop(broker_id, {}), dict.fromkeys(partitions)
         if replicas:
             self._offline_dirs[broker_id] = replicas
-        else:
-            self._offline_dirs.pop(broker_id, None)
+        for tp in (*known, *replicas):
+            self.cluster.note_change(tp.topic)
 
     def change_replicas_on_offline_dirs(
         self,
@@ -265,11 +271,13 @@ class ControllerContext:
         recovered: Iterable[TopicPartition],
     ) -> None:
         replicas = self._offline_dirs.setdefault(broker_id, {})
-        replicas.update(dict.fromkeys(failed))
-        for tp in recovered:
-            replicas.pop(tp, None)
+        changed = [tp for tp in failed if tp not in replicas]
+        replicas.update(dict.fromkeys(changed))
+        changed += [tp for tp in recovered if replicas.pop(tp, replicas) is None]
         if not replicas:
             del self._offline_dirs[broker_id]
+        for tp in changed:
+            self.cluster.note_change(tp.topic)
 
     # Assignments and topics
 

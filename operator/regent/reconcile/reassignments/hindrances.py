@@ -89,6 +89,12 @@ def _stalled_copy(move: MoveStatus) -> Hindrance | None:
     refused = _refused_copies(partition)
     if refused:
         return ConditionReason.COPIES_STALLED, f"refused by {', '.join(refused)}"
+    failed = [b for b in partition.adding_replicas if b in partition.on_failed_dirs]
+    if failed:
+        return (
+            ConditionReason.COPIES_STALLED,
+            f"the log directory of its replica has failed on brokers {failed}",
+        )
     unreached = sorted({*partition.uninformed} & {partition.leader, *partition.adding_replicas})
     if unreached:
         return ConditionReason.COPIES_STALLED, f"the controller does not reach brokers {unreached}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
@@ -87,7 +88,25 @@ def healthy_verdict(topic: TopicView | None) -> Verdict:
         ConditionStatus.FALSE,
         reason,
         f"of {len(topic.partitions)} partitions {leaderless} have no leader and "
-        f"{under_replicated} are under-replicated",
+        f"{under_replicated} are under-replicated{_failed_dirs(topic.partitions)}",
+    )
+
+
+def _failed_dirs(partitions: Iterable[PartitionView]) -> str:
+    """Which brokers have lost log directories of partitions, to be added to a message."""
+    numbers: dict[int, list[int]] = {}
+    for partition in partitions:
+        for broker_id in partition.on_failed_dirs:
+            numbers.setdefault(broker_id, []).append(partition.partition)
+    named = [
+        f"broker {broker_id} has {len(some)} partitions {some[:10]}"
+        for broker_id, some in sorted(numbers.items())
+    ]
+    if not named:
+        return ""
+    return (
+        f"; on failed log directories {enumerate_some(named, limit=5)}: mend them and restart the "
+        "brokers"
     )
 
 
@@ -115,7 +134,7 @@ def leadership_assessment(topic: TopicView) -> Assessment | None:
         Progress.PROGRESSING,
         reason,
         f"{len(waiting)} of {len(topic.partitions)} partitions wait for {wait}, on brokers "
-        f"{brokers[:10]}",
+        f"{brokers[:10]}{_failed_dirs(waiting)}",
     )
 
 

@@ -257,6 +257,16 @@ class TestStalledCopies:
         named = f"refused by broker {refusing} (KAFKA_STORAGE_ERROR)" in message(plan)
         assert named == is_named
 
+    @pytest.mark.parametrize(("broker_id", "is_named"), [(3, True), (2, False)])
+    def test_a_target_whose_log_directory_has_failed_is_named(
+        self, broker_id: int, is_named: bool
+    ) -> None:
+        stuck = msgspec.structs.replace(moved(0, (1, 2), (1, 3)), on_failed_dirs=(broker_id,))
+        plan = plan_reassignment(request(running(), view(orders(stuck, (4, 1)), brokers=4)))
+        assert (state(plan)["Reconciling"] == "True/CopiesStalled") == is_named
+        named = "the log directory of its replica has failed on brokers [3]" in message(plan)
+        assert named == is_named
+
     @pytest.mark.parametrize(("unreached", "is_named"), [(3, True), (1, True), (2, False)])
     def test_a_broker_that_the_controller_does_not_reach_is_named(
         self, unreached: int, is_named: bool
