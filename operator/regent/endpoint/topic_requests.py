@@ -14,7 +14,12 @@ from typing import Final, NamedTuple
 from regent.controller.commands import Outcome, Reason, Rejected
 from regent.controller.view import ClusterView, TopicView
 from regent.endpoint.refusals import ApiError, error_of
-from regent.model.topic import MAX_TOPIC_NAME_LENGTH, metric_name, topic_name_problem
+from regent.model.topic import (
+    MAX_TOPIC_NAME_LENGTH,
+    METADATA_TOPIC,
+    metric_name,
+    topic_name_problem,
+)
 from regent.model.topic_config import (
     CREATE_TOPIC_POLICY,
     KafkaVersion,
@@ -78,12 +83,19 @@ def creation_problem(view: ClusterView, topic: NewTopic) -> ApiError | None:
 
     Assigned brokers need not be live, as in Kafka."""
     return (
-        already_existing(view, topic.name)
+        _prohibition(topic.name)
+        or already_existing(view, topic.name)
         or _config_problem(topic)
         or (_placement_problem(view, topic) if not topic.assignment else None)
         or _name_problem(view, topic.name)
         or _assignment_problem(topic.assignment)
     )
+
+
+def _prohibition(name: str) -> ApiError | None:
+    if name != METADATA_TOPIC:
+        return None
+    return ApiError(INVALID_REQUEST, f"Creation of internal topic {name} is prohibited.")
 
 
 def conflicting_numbers() -> ApiError:

@@ -16,6 +16,10 @@ FIXED_SIZE_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state
 """Topics in which the number of partitions decides where a group or a transaction is kept: with
 more partitions brokers look for it in the wrong place. Kafka's own tools do not grow them."""
 
+METADATA_TOPIC: Final = "__cluster_metadata"
+"""The log of KRaft's controllers. Kafka 3 creates no topic of this name: a broker that migrates to
+KRaft keeps that log among the directories of topics."""
+
 MAX_PARTITIONS: Final = 10_000
 """The largest number of partitions a topic may be given: more are a mistake. Kafka has no limit."""
 
@@ -59,6 +63,15 @@ def topic_name_problem(name: str) -> str | None:
             "'.', '_' and '-'"
         )
     return None
+
+
+def new_topic_name_problem(name: str) -> str | None:
+    """Why no topic of this name may be created, as a sentence, or None. One that
+    exists is served like others.
+    """
+    if name == METADATA_TOPIC:
+        return f"the topic name {name!r} is that of KRaft's own log; choose another one"
+    return topic_name_problem(name)
 
 
 def is_internal_topic(name: str) -> bool:

@@ -206,6 +206,13 @@ def test_names_that_collide(controller: LiveController, endpoint: LocalEndpoint)
     assert sorted(each["error_code"] for each in results.values()) == [0, 17]
 
 
+def test_the_name_of_krafts_log(controller: LiveController, endpoint: LocalEndpoint) -> None:
+    assert error(endpoint, topic("__cluster_metadata")) == (
+        42,
+        "Creation of internal topic __cluster_metadata is prohibited.",
+    )
+
+
 def test_a_topic_twice_in_a_request_is_not_created(
     cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
 ) -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from regent.model.topic import (
     ZERO_TOPIC_ID,
     metric_name,
+    new_topic_name_problem,
     topic_id_from_text,
     topic_id_to_text,
     topic_name_problem,
@@ -40,6 +41,13 @@ def test_legal_names(name: str) -> None:
 )
 def test_illegal_names_say_why(name: str, said: str) -> None:
     assert said in (topic_name_problem(name) or "")
+    assert new_topic_name_problem(name) == topic_name_problem(name)
+
+
+def test_no_topic_is_created_where_kraft_has_its_log() -> None:
+    assert "KRaft's own log" in (new_topic_name_problem("__cluster_metadata") or "")
+    assert topic_name_problem("__cluster_metadata") is None  # one that exists is served
+    assert new_topic_name_problem("__consumer_offsets") is None
 
 
 def test_metric_names_do_not_tell_dots_and_underscores_apart() -> None:

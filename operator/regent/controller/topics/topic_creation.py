@@ -28,7 +28,7 @@ from regent.controller.znodes.transactions import (
 )
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
-from regent.model.topic import MAX_PARTITIONS, metric_name, topic_name_problem
+from regent.model.topic import MAX_PARTITIONS, metric_name, new_topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError, ZNode
@@ -120,7 +120,7 @@ def _creation_problem(
         taken: Topics that other commands create now, by their metric names.
     """
     topic = command.topic
-    problem = topic_name_problem(topic)
+    problem = new_topic_name_problem(topic)
     if problem is not None:
         return Rejected(Reason.INVALID_TOPIC_NAME, problem, "topic")
     if active.context.is_topic_queued_for_deletion(topic):

@@ -139,6 +139,7 @@ REFUSED = [
     (CreateTopic("a b", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
     (CreateTopic("x" * 250, 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
     (CreateTopic("..", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
+    (CreateTopic("__cluster_metadata", 1, 1), Reason.INVALID_TOPIC_NAME, "topic"),
     (CreateTopic("taken", 1, 1), Reason.TOPIC_ALREADY_EXISTS, "topic"),
     (CreateTopic("t", 0, 1), Reason.INVALID_PARTITIONS, "partitions"),
     (CreateTopic("t", -1, 1), Reason.INVALID_PARTITIONS, "partitions"),
