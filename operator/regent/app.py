@@ -63,8 +63,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
-"""SIGHUP: the terminal that it was started in has ended. SIGQUIT: Ctrl-\\, or somebody who wants the
-thread dump of a JVM. Both would end the process at once."""
+"""SIGHUP: the terminal that it was started in has ended. SIGQUIT: somebody has pressed Ctrl and
+backslash, or wants the thread dump of a JVM. Both would end the process at once."""
 
 _IGNORED_SIGNALS = (
     signal.SIGUSR1,
