@@ -454,7 +454,7 @@ async def test_replicas_on_failed_log_directories_are_in_the_view_until_they_are
         assert publisher.view.topics["a"].partitions[1].on_failed_dirs == (2,)
         context.set_replicas_on_offline_dirs(2, ())
         assert await told(publisher, frozenset()) == frozenset({"a"})
-        assert publisher.view.topics["a"].partitions[1].on_failed_dirs == ()
+        assert not publisher.view.topics["a"].partitions[1].on_failed_dirs
 
 
 async def test_after_a_broker_change_only_topics_that_it_concerns_are_made_anew() -> None:
