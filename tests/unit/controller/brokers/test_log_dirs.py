@@ -87,8 +87,10 @@ class TestAnswers:
     def test_an_accepted_partition_is_readable_again(self) -> None:
         world, active = cluster()
         answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR, T1: KAFKA_STORAGE_ERROR})
+        world.driver.views.clear()
         answer(world, active, 1, {}, T0)
         assert list(active.context.replicas_on_offline_dirs(1)) == [T1]
+        assert world.driver.views == [frozenset({"t"})]
 
     def test_partitions_that_an_answer_does_not_name_keep_their_place(self) -> None:
         world, active = cluster()
