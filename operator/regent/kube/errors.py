@@ -89,11 +89,3 @@ class KubeRightLostError(KubeApiError):
 
 class KubeConflictError(KubeApiError):
     """The object is not what the request was based on."""
-
-
-def lasts(error: KubeError) -> bool:
-    """Whether the same will happen again until somebody changes something; the resource has a
-    Warning then."""
-    if isinstance(error, KubeSchemaError | KubeTooLargeError | KubeRightLostError):
-        return True
-    return isinstance(error, KubeApiError) and error.is_refusal

@@ -30,7 +30,7 @@ from regent.kube.client import KubeClient
 from regent.kube.cluster_knowledge import ClusterKnowledge
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
-from regent.kube.errors import KubeApiError, KubeError, lasts
+from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
@@ -47,7 +47,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.rebalance_planning import PlanningTools
-from regent.kube.reconciler import Reconciled
+from regent.kube.reconciler import Reconciled, warning_of
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.shared_clock import own_time, shared_clock
@@ -230,7 +230,7 @@ class KubeOperator:
         try:
             reconciled = await self.kinds[key.kind].reconciler.reconcile(key)
         except KubeError as error:
-            if lasts(error):
+            if warning_of(error) is not None:
                 self.refused.add(key)
             if isinstance(error, KubeApiError) and error.status == HTTPStatus.FORBIDDEN:
                 self.kinds[key.kind].resync.request_refused()

@@ -21,6 +21,7 @@ from regent.controller.view import ClusterView
 from regent.kube.command_batcher import CommandsOutdatedError
 from regent.kube.errors import (
     KubeApiError,
+    KubeError,
     KubeRightLostError,
     KubeSchemaError,
     KubeTooLargeError,
@@ -147,6 +148,22 @@ class ReconcilerParts:
     on_step: Callable[[], None] = lambda: None
 
 
+def warning_of(error: KubeError) -> tuple[str, str] | None:
+    """Reason and message of the Warning for what fails again until somebody changes something;
+    None: it may go away by itself."""
+    match error:
+        case KubeSchemaError():
+            return EventReason.NOT_STORED_AS_WRITTEN, str(error)
+        case KubeTooLargeError():
+            return ConditionReason.TOO_LARGE, _TOO_LARGE
+        case KubeRightLostError():
+            return EventReason.RIGHT_LOST, str(error)
+        case KubeApiError() if error.is_refusal:
+            return ConditionReason.WRITE_REFUSED, f"{_REFUSED}: {error}"
+        case _:
+            return None
+
+
 class _Stopwatch:
     """Adds up the time that is spent in its context."""
 
@@ -193,18 +210,10 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         stopwatch = _Stopwatch(asyncio.get_running_loop().time)
         try:
             return Reconciled(await self._rounds(key, stopwatch), stopwatch.elapsed_s)
-        except KubeSchemaError as error:
-            self._record_warning(key, EventReason.NOT_STORED_AS_WRITTEN, str(error))
-            raise
-        except KubeTooLargeError:
-            self._record_warning(key, ConditionReason.TOO_LARGE, _TOO_LARGE)
-            raise
-        except KubeRightLostError as error:
-            self._record_warning(key, EventReason.RIGHT_LOST, str(error))
-            raise
-        except KubeApiError as error:
-            if error.is_refusal:
-                self._record_warning(key, ConditionReason.WRITE_REFUSED, f"{_REFUSED}: {error}")
+        except KubeError as error:
+            warning = warning_of(error)
+            if warning is not None:
+                self._record_warning(key, *warning)
             raise
 
     async def _rounds(self, key: ObjectKey, stopwatch: _Stopwatch) -> float | None:
