@@ -26,6 +26,7 @@ from benchmarks.kube_topics import NAMESPACE, KubeTopics, Writes, await_conditio
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from sandbox import KubernetesApi
+from sandbox.definitions import apply_definitions
 from sandbox.regent_process import RegentProcess
 from sandbox.zookeeper import four_letter_word
 
@@ -206,8 +207,7 @@ def _verify(arena: Arena, names: list[str]) -> None:
 def _api_server() -> Iterator[KubernetesApi]:
     """An API server that knows KafkaTopics, the namespace, and a user with all rights."""
     with KubernetesApi(users={_USER: []}) as api:
-        api.kubectl("apply", "-f", _ROOT / "crds")
-        api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", _ROOT / "crds")
+        apply_definitions(api.kubectl, _ROOT / "crds")
         api.kubectl("create", "namespace", NAMESPACE)
         # The administrator would be exempt from the API server's priority and fairness.
         binding = ("--clusterrole=cluster-admin", f"--user={_USER}")

@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from sandbox.definitions import wait_until_established
 from sandbox.errors import CommandError, SandboxError
 from sandbox.kubernetes_api import KubernetesApi
 from sandbox.kubernetes_binaries import kubernetes_binaries
@@ -206,7 +207,7 @@ def _create_definition(kubectl: Kubectl, file: Path) -> None:
     definition = yaml.safe_load(file.read_text(encoding="utf-8"))
     definition["metadata"].setdefault("labels", {})[_LABEL] = "definition"
     kubectl("create", "--filename=-", stdin=json.dumps(definition))
-    kubectl("wait", "--for=condition=Established", "--timeout=180s", "--filename", file)
+    wait_until_established(kubectl, "--filename", file)
 
 
 def _remove_definition(kubectl: Kubectl, file: Path) -> None:

@@ -18,6 +18,7 @@ from regent.kube.lease import Lease
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from sandbox import KubernetesApi, wait_until_async
+from sandbox.definitions import apply_definitions
 from tests.support.helm_chart import CHART, ROOT
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -69,8 +70,7 @@ def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi
 
 
 def test_definitions_from_somewhere_else_are_left_alone(bare_api: KubernetesApi) -> None:
-    bare_api.kubectl("apply", "-f", ROOT / "crds")
-    bare_api.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+    apply_definitions(bare_api.kubectl, ROOT / "crds")
     before = bare_api.kubectl("get", "crd", "-o", "yaml")
     notes = bare_api.helm(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",

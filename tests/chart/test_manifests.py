@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from sandbox import KubernetesApi
+from sandbox.definitions import wait_until_established
 from sandbox.errors import CommandError
 from tests.support.helm_chart import Render, manifests
 
@@ -149,7 +150,7 @@ def api() -> Iterator[KubernetesApi]:
             for name in NAMESPACES
         ]
         server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*definitions, *namespaces]))
-        server.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=60s")
+        wait_until_established(server.kubectl, "crd")
         yield server
 
 

@@ -20,6 +20,7 @@ import yaml
 from regent.kube.release import Deployment, ReleaseError, release
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until
+from sandbox.definitions import apply_definitions
 from sandbox.process import Outcome, run_guarded
 
 pytestmark = pytest.mark.integration
@@ -32,8 +33,7 @@ OTHERS_FINALIZER = "example.com/other"
 @pytest.fixture(scope="module")
 def api() -> Iterator[KubernetesApi]:
     with KubernetesApi(controller_manager=True) as server:
-        server.kubectl("apply", "-f", ROOT / "crds")
-        server.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", ROOT / "crds")
+        apply_definitions(server.kubectl, ROOT / "crds")
         yield server
 
 

@@ -14,6 +14,7 @@ import pytest
 import yaml
 
 from sandbox import KubernetesApi, ZooKeeper, wait_until
+from sandbox.definitions import apply_definitions
 from sandbox.demo_kubernetes import borrowed_cluster
 from sandbox.errors import CommandError
 from sandbox.regent_process import RegentProcess
@@ -35,8 +36,7 @@ def api() -> Iterator[KubernetesApi]:
 @pytest.fixture
 def used(api: KubernetesApi) -> KubernetesApi:
     """With topics that are none of the demo's business, one of them called as the demo's."""
-    api.kubectl("apply", "-f", CRDS)
-    api.kubectl("wait", "--for=condition=Established", "--timeout=60s", "-f", CRDS)
+    apply_definitions(api.kubectl, CRDS)
     team = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "team-a"}}
     topics = (topic("default", "orders"), topic("team-a", "payments"))
     api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([team, *topics]))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
+from sandbox.definitions import apply_definitions
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.integration.controller.resources import Resources
@@ -48,8 +49,7 @@ def kubernetes(audit_log: Path) -> Iterator[KubernetesApi]:
             "--audit-log-mode=blocking",
         ],
     ) as api:
-        api.kubectl("apply", "-f", ROOT / "crds")
-        api.kubectl("wait", "--for=condition=Established", "--timeout=180s", "-f", ROOT / "crds")
+        apply_definitions(api.kubectl, ROOT / "crds")
         yield api
 
 

@@ -27,6 +27,7 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.crd import RESOURCES
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
+from sandbox.definitions import apply_definitions
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -56,8 +57,7 @@ def _leftovers_are_collected_here() -> Iterator[None]:
 def api() -> Iterator[KubernetesApi]:
     """An API server with Regent's CRDs."""
     with KubernetesApi(users={"regent": []}) as server:
-        server.kubectl("apply", "-f", ROOT / "crds")
-        server.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+        apply_definitions(server.kubectl, ROOT / "crds")
         yield server
 
 

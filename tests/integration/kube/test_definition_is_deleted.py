@@ -10,6 +10,7 @@ import pytest
 
 from regent.controller.commands import DeleteTopic
 from sandbox import KubernetesApi, wait_until_async
+from sandbox.definitions import apply_definitions
 from tests.integration.kube.conftest import ROOT, Namespace, grant, running, topic
 from tests.support.live_controller import LiveController
 
@@ -27,8 +28,7 @@ def api() -> Iterator[KubernetesApi]:
 
 
 def install(api: KubernetesApi) -> None:
-    api.kubectl("apply", "-f", ROOT / "crds")
-    api.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+    apply_definitions(api.kubectl, ROOT / "crds")
 
 
 async def delete_definition(api: KubernetesApi) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import KubernetesApi, wait_until
+from sandbox.definitions import apply_definitions
 from tests.integration.kube.conftest import ROOT, Namespace, running, topic
 from tests.support.live_controller import LiveController
 
@@ -27,8 +28,7 @@ WISHED = ("wished", "early-wished")
 def api() -> Iterator[KubernetesApi]:
     """An API server of the test's own: others need the definition."""
     with KubernetesApi(users={"regent": []}) as server:
-        server.kubectl("apply", "-f", ROOT / "crds")
-        server.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+        apply_definitions(server.kubectl, ROOT / "crds")
         yield server
 
 

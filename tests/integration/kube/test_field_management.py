@@ -11,6 +11,7 @@ import yaml
 from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi, wait_until
+from sandbox.definitions import wait_until_established
 from tests.integration.kube.conftest import Namespace, topic
 
 pytestmark = pytest.mark.integration
@@ -61,7 +62,7 @@ class _Definition:
                 "x-kubernetes-map-type"
             ]
         self._api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(document))
-        self._api.kubectl("wait", "--for=condition=Established", "crd", self.plural)
+        wait_until_established(self._api.kubectl, "crd", self.plural)
 
 
 def test_a_status_of_an_earlier_definition_is_written_on(

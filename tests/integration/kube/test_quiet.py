@@ -16,6 +16,7 @@ from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until_async
+from sandbox.definitions import apply_definitions
 from sandbox.ports import lease_port
 from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
 from tests.support.live_controller import LiveController
@@ -218,10 +219,7 @@ async def test_definitions_may_come_late_and_go_and_come_back(
         try:
             for life in ("first", "second"):
                 await asyncio.sleep(0.5)
-                await asyncio.to_thread(own.kubectl, "apply", "-f", ROOT / "crds")
-                await asyncio.to_thread(
-                    own.kubectl, "wait", "--for=condition=Established", "-f", ROOT / "crds"
-                )
+                await asyncio.to_thread(apply_definitions, own.kubectl, ROOT / "crds")
                 namespace.apply(topic(f"orders-{life}", deletionPolicy="Retain"))
                 await namespace.wait_condition(f"orders-{life}", "Ready", "True")
                 await asyncio.to_thread(own.kubectl, "delete", "-f", ROOT / "crds")
@@ -234,8 +232,7 @@ async def test_an_outage_of_the_api_server_heals(
     controller: LiveController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with KubernetesApi() as own:
-        own.kubectl("apply", "-f", ROOT / "crds")
-        own.kubectl("wait", "--for=condition=Established", "-f", ROOT / "crds")
+        apply_definitions(own.kubectl, ROOT / "crds")
         config = tmp_path / "own.kubeconfig"
         config.write_text(own.kubeconfig.read_text())
         monkeypatch.setenv("KUBECONFIG", str(config))

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from sandbox import KubernetesApi
+from sandbox.definitions import apply_definitions
 from tests.integration.kube.conftest import ROOT, Namespace, running, topic
 from tests.support.live_controller import LiveController
 
@@ -24,8 +25,7 @@ def state(tmp_path: Path) -> Path:
 def api(state: Path) -> Iterator[KubernetesApi]:
     """An API server of the test's own, whose store can be exchanged."""
     with KubernetesApi(state=state) as server:
-        server.kubectl("apply", "-f", ROOT / "crds")
-        server.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+        apply_definitions(server.kubectl, ROOT / "crds")
         yield server
 
 

@@ -16,6 +16,7 @@ from regent.kube.health_metrics import KubeHealthCollector
 from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi
+from sandbox.definitions import apply_definitions
 from sandbox.process import run_guarded
 from tests.integration.kube.conftest import (
     ROOT,
@@ -40,8 +41,7 @@ def api() -> Iterator[KubernetesApi]:
 
 
 def install_crds(api: KubernetesApi) -> None:
-    api.kubectl("apply", "-f", ROOT / "crds")
-    api.kubectl("wait", "--for=condition=Established", "--timeout=120s", "-f", ROOT / "crds")
+    apply_definitions(api.kubectl, ROOT / "crds")
 
 
 def metric(health: KubeHealth, name: str, **labels: str) -> float | None:
