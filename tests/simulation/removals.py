@@ -27,7 +27,8 @@ class Removals:
     """Removes nodes, and creates some of them again at once.
 
     Only what Regent knows is expected of it: a controller that was elected later begins a topic of
-    a former name at epochs that brokers ignore, until they are restarted.
+    a former name at epochs that brokers ignore, until they are restarted. Until then a leader of
+    the former topic may write its ISR to the new one's state, if the versions happen to be equal.
     """
 
     def __init__(self, world: World) -> None:
