@@ -95,7 +95,7 @@ def lost_answer_not_told(patch: pytest.MonkeyPatch) -> None:
 def isr_changes_not_read(patch: pytest.MonkeyPatch) -> None:
     """Notifications are removed unread."""
 
-    async def refresh(*_: Any) -> list[Any]:
+    async def refresh(*_: Any, **__: Any) -> list[Any]:
         return []
 
     patch.setattr(isr_changes, "refresh_leadership", refresh)
