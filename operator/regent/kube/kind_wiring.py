@@ -343,6 +343,7 @@ def _served(
         ask_about_definition=ask_about_definition,
         on_gone=on_gone,
         on_step=around.on_step,
+        on_contest=lambda key: around.metrics.contested(key.kind),
     )
     return ServedKind(
         kind=kind,

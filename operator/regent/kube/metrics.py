@@ -42,7 +42,15 @@ class ResourceMetrics:
             buckets=_SECONDS,
             registry=registry,
         )
+        self._contested = Counter(
+            "regent_contested_writes",
+            "Writes to custom resources of what somebody else changes again and again: statuses "
+            "and finalizers.",
+            ["kind"],
+            registry=registry,
+        )
         for kind in _KINDS:  # a series that appears with its first error raises no alert
+            self._contested.labels(kind)
             self._reconciled.labels(kind)
             for result in RESULTS:
                 self._reconciliations.labels(kind, result)
@@ -80,6 +88,10 @@ class ResourceMetrics:
         """A resource was reconciled; ``result`` is one of :data:`RESULTS`."""
         self._reconciliations.labels(kind, result).inc()
         self._reconciled.labels(kind).observe(took_s)
+
+    def contested(self, kind: str) -> None:
+        """A resource was written once more that somebody else changes again and again."""
+        self._contested.labels(kind).inc()
 
     def throttle_changed(self, before: int, after: int) -> None:
         """A throttle that adapts has another rate, in bytes a second."""

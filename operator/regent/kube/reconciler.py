@@ -42,7 +42,8 @@ _ROUNDS_MAX: Final = 6
 so take four; so do reading the configuration and changing it behind a finalizer."""
 
 _CONTESTS_REPORTED: Final = 5
-"""So many times in a row a status was overwritten by somebody else: that is no edit by hand."""
+"""So many times in a row somebody else has overwritten a status, or taken a finalizer off: that is
+no edit by hand."""
 
 _TOO_LARGE: Final = (
     "its status does not fit beside its spec into what the API server stores of an object, 1.5 MB; "
@@ -135,6 +136,8 @@ class ReconcilerParts:
             does not say. None: no plan of the kind asks.
         on_gone: Called with the key of an object that is gone.
         on_step: Called before each round of a reconciliation: what came before it is finished.
+        on_contest: Called with the key of an object each time that something was written to it once
+            more which somebody else changes again and again.
     """
 
     cache: ObjectCache
@@ -146,6 +149,7 @@ class ReconcilerParts:
     ask_about_definition: Callable[[Any, Any, bool], Awaitable[bool]] | None = None
     on_gone: Callable[[ObjectKey], None] = lambda _: None
     on_step: Callable[[], None] = lambda: None
+    on_contest: Callable[[ObjectKey], None] = lambda _: None
 
 
 def warning_of(error: KubeError) -> tuple[str, str] | None:
@@ -314,6 +318,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         if result is not WriteResult.WRITTEN:
             return 0.0  # it is being deleted or gone
         memory.note_held(at=asyncio.get_running_loop().time())
+        if memory.holds_lost >= _CONTESTS_REPORTED:
+            self._parts.on_contest(known.key)
         if memory.holds_lost == _CONTESTS_REPORTED:
             logger.warning(
                 "The finalizer of a resource is taken off again and again by somebody else; it is "
@@ -393,6 +399,8 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         # Only by the process that stored it: neither a restart nor a second replica repeats it.
         before = self._kind.status_of(known)
         memory.note_written(status, over=before, at=asyncio.get_running_loop().time())
+        if memory.contests >= _CONTESTS_REPORTED:
+            self._parts.on_contest(known.key)
         if memory.contests == _CONTESTS_REPORTED:
             logger.warning(
                 "The status of a resource is changed again and again by somebody else; it is "

@@ -1,9 +1,8 @@
-"""Somebody else changes what is written, refuses it, or is slow."""
+"""The API server refuses what is written, stores something else, or is slow."""
 
 from __future__ import annotations
 
 import asyncio
-import copy
 import itertools
 from typing import Any
 
@@ -15,34 +14,6 @@ from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.jumping_clock import elapse
 from tests.unit.kube.test_object_cache import body
 from tests.unit.kube.test_topic_reconciler import Bench
-
-
-def test_a_finalizer_that_somebody_takes_off_again_and_again_is_put_back_with_growing_pauses(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    bench = Bench(body(version="5"))
-
-    def strip() -> None:
-        if bench.stored["metadata"].get("finalizers"):
-            bench.store.change(finalizers=[])
-            bench.cache.put(copy.deepcopy(bench.stored))
-
-    bench.reconcile(times=3_600, every_s=1.0, between=strip)
-    added = [patch for patch in bench.store.patches if "finalizers" in patch["metadata"]]
-    assert 60 <= len(added) <= 70
-    assert bench.stored["metadata"]["finalizers"] == []
-    assert len([m for m in caplog.messages if "taken off again and again" in m]) == 1
-
-
-def test_a_finalizer_that_somebody_takes_off_once_in_a_while_is_back_at_once() -> None:
-    bench = Bench(body(version="5"))
-
-    def strip() -> None:
-        assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
-        bench.store.change(finalizers=[])
-        bench.cache.put(copy.deepcopy(bench.stored))
-
-    bench.reconcile(times=10, every_s=200.0, between=strip)
 
 
 def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(

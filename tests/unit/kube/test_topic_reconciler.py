@@ -30,7 +30,6 @@ from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs, config_version
 from regent.kube.usage_watch import UsageWatch
-from regent.kube.work_queue import BACKOFF_MAX_S
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.topics.kind import KAFKA_TOPIC
@@ -146,6 +145,7 @@ class Bench:
                 on_step=lambda: self.on_step(),
                 ask_about_definition=kafka_topics.ask_about_definition,
                 on_gone=kafka_topics.forget,
+                on_contest=lambda known: self.metrics.contested(known.kind),
             ),
             kafka_topics,
         )
@@ -317,55 +317,6 @@ def test_a_status_that_a_newer_controller_writes_again_and_again_is_left_alone()
     bench.reconcile(times=30, every_s=10, between=write_again)
     assert bench.stored["status"]["controllerEpoch"] == 9
     assert bench.stored["status"]["ownership"] == "Created"
-
-
-def statuses_written(bench: Bench) -> int:
-    return sum("status" in patch for patch in bench.store.patches if isinstance(patch, dict))
-
-
-def a_managed_topic() -> Bench:
-    stored = body(version="5", status=OWNED, metadata={"finalizers": [FINALIZER]})
-    return Bench(stored, a_topic())
-
-
-def overwrite(bench: Bench, **fields: Any) -> None:
-    """Another client has its own idea of the status."""
-    bench.stored["status"] |= fields
-    bench.store.change()
-    bench.cache.put(copy.deepcopy(bench.stored))
-
-
-def test_two_that_overwrite_each_others_status_do_so_less_and_less(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """As two Regents of two Kafka clusters do that serve the same namespace."""
-    bench = a_managed_topic()
-    bench.reconcile(times=600, every_s=1, between=lambda: overwrite(bench, conditions=[]))
-    assert statuses_written(bench) <= 20, "every minute at the end"
-    held = [delay for delay in bench.looks if delay is not None]
-    assert max(held) <= BACKOFF_MAX_S
-    (record,) = [r for r in caplog.records if "again and again" in r.message]
-    assert vars(record)["resource"] == "KafkaTopic shop/orders"
-
-
-def test_a_status_that_was_edited_by_hand_is_put_right_at_once() -> None:
-    bench = a_managed_topic()
-    bench.reconcile(times=2, every_s=1, between=lambda: overwrite(bench, conditions=[]))
-    assert statuses_written(bench) == 2
-
-
-def test_a_status_that_says_something_new_is_written_at_once_whoever_overwrote_the_old() -> None:
-    bench = a_managed_topic()
-    counts: list[int] = []
-
-    def overwrite_and_lose_the_topic() -> None:
-        counts.append(statuses_written(bench))
-        overwrite(bench, conditions=[])
-        if len(counts) == 100:
-            bench.port.view = msgspec.structs.replace(bench.port.view, topics={})
-
-    bench.reconcile(times=101, every_s=1, between=overwrite_and_lose_the_topic)
-    assert counts[100] == counts[99] + 1
 
 
 def test_an_intent_that_cannot_be_stored_sends_no_command() -> None:
