@@ -199,3 +199,14 @@ def test_a_status_has_all_conditions_from_the_first_write_on(name: str) -> None:
     assert plan.status is not None
     assert [c.type for c in plan.status.conditions] == list(KAFKA_TOPIC.conditions)
     assert plan.status.observed_generation == phase.subject.metadata.generation
+
+
+@pytest.mark.parametrize(("isr", "is_alive"), [((1,), True), ((9,), False)])
+def test_a_topic_waits_for_no_broker_that_is_alive(isr: tuple[int, ...], is_alive: bool) -> None:
+    """What keeps such a partition from a leader is something else, such as a missing right."""
+    lost = partition(0, (isr[0], 2), isr, leader=-1, state=PartitionHealth.OFFLINE)
+    seen = view(TopicView("orders", ID, (lost, partition(1, (2, 1)))))
+    plan = plan_topic(request(owned(), seen, **READ))
+    assert plan.status is not None
+    (ready,) = [c for c in plan.status.conditions if c.type == "Ready"]
+    assert ("No leader elected" in ready.message) is is_alive

@@ -67,7 +67,7 @@ def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> As
     topic = request.topic
     return (
         refusal_assessment(topic)
-        or leadership_assessment(topic)
+        or leadership_assessment(topic, request.view.brokers)
         or unreached_assessment(topic)
         or silence_assessment(request)
         or otherwise

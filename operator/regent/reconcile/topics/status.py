@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import Any, Final
 
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
@@ -116,8 +116,11 @@ def is_being_born(topic: TopicView | None) -> bool:
     return bool(waiting) and all(p.state == PartitionHealth.NEW for p in waiting)
 
 
-def leadership_assessment(topic: TopicView) -> Assessment | None:
+def leadership_assessment(topic: TopicView, live: Container[int]) -> Assessment | None:
     """Progressing as long as partitions have no leader, otherwise None.
+
+    Args:
+        live: Ids of live brokers.
 
     Missing replicas do not count: a rolling restart of the brokers must not turn every topic of a
     GitOps tree red. They are in ``Healthy``.
@@ -134,7 +137,23 @@ def leadership_assessment(topic: TopicView) -> Assessment | None:
         Progress.PROGRESSING,
         reason,
         f"{len(waiting)} of {len(topic.partitions)} partitions wait for {wait}, on brokers "
-        f"{brokers[:10]}{_failed_dirs(waiting)}",
+        f"{brokers[:10]}{_failed_dirs(waiting)}{_not_elected(waiting, live)}",
+    )
+
+
+def _not_elected(waiting: Iterable[PartitionView], live: Container[int]) -> str:
+    """Which partitions no broker has to return for, to be added to a message: what keeps the
+    controller from electing a live broker, such as a right to their znodes, is in its log."""
+    named = [
+        partition.partition
+        for partition in waiting
+        if not partition.on_failed_dirs and any(i in live for i in partition.isr)
+    ]
+    if not named:
+        return ""
+    return (
+        f"; of partitions {named[:10]} in-sync replicas are alive: if this lasts, Regent's log "
+        "(`No leader elected`) says why none of them leads"
     )
 
 
