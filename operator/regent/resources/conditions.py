@@ -232,7 +232,8 @@ class ConditionReason(enum.StrEnum):
     # Health
     PARTITIONS_LEADERLESS = (
         "PartitionsLeaderless",
-        "Partitions have no leader: none of their in-sync replicas is alive.",
+        "Partitions have no leader: none of their in-sync replicas is alive, or none can be "
+        "elected.",
     )
     REPLICAS_REFUSED = (
         "ReplicasRefused",
