@@ -104,6 +104,10 @@ class Removals:
         now = self._context()
         return all(context is not None and context is now for context in self._known_to)
 
+    def has_unknown_epochs(self, topic: str) -> bool:
+        """Whether brokers may know epochs of a topic's name that no controller knows."""
+        return topic in self._world.safety.seen.removed_by_hand and not self.are_known
+
     def deleted(self, topic: str) -> None:
         """A controller has deleted a topic, and its replicas."""
         self._former = {tp: was for tp, was in self._former.items() if tp.topic != topic}

@@ -45,6 +45,16 @@ _CONTESTS_REPORTED: Final = 5
 """So many times in a row somebody else has overwritten a status, or taken a finalizer off: that is
 no edit by hand."""
 
+_STATUS_CONTESTED: Final = (
+    "The status of a resource is changed again and again by somebody else; it is written less "
+    "often now. Two Regents may serve its namespace, or an admission webhook changes it"
+)
+
+_FINALIZER_CONTESTED: Final = (
+    "The finalizer of a resource is taken off again and again by somebody else; it is put back "
+    "less often now, and nothing is done for the resource meanwhile"
+)
+
 _TOO_LARGE: Final = (
     "its status does not fit beside its spec into what the API server stores of an object, 1.5 MB; "
     "it is out of date or missing, and nothing that depends on it is done: make the spec smaller, "
@@ -318,14 +328,7 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         if result is not WriteResult.WRITTEN:
             return 0.0  # it is being deleted or gone
         memory.note_held(at=asyncio.get_running_loop().time())
-        if memory.holds_lost >= _CONTESTS_REPORTED:
-            self._parts.on_contest(known.key)
-        if memory.holds_lost == _CONTESTS_REPORTED:
-            logger.warning(
-                "The finalizer of a resource is taken off again and again by somebody else; it is "
-                "put back less often now, and nothing is done for the resource meanwhile",
-                extra={"resource": str(known.key)},
-            )
+        self._report_contest(known, memory.holds_lost, _FINALIZER_CONTESTED)
         return None
 
     async def _delete(self, known: CachedObject) -> float | None:
@@ -399,17 +402,18 @@ class Reconciler(Generic[RequestT, StatusT, MemoryT]):
         # Only by the process that stored it: neither a restart nor a second replica repeats it.
         before = self._kind.status_of(known)
         memory.note_written(status, over=before, at=asyncio.get_running_loop().time())
-        if memory.contests >= _CONTESTS_REPORTED:
-            self._parts.on_contest(known.key)
-        if memory.contests == _CONTESTS_REPORTED:
-            logger.warning(
-                "The status of a resource is changed again and again by somebody else; it is "
-                "written less often now. Two Regents may serve its namespace, or an admission "
-                "webhook changes it",
-                extra={"resource": str(known.key)},
-            )
+        self._report_contest(known, memory.contests, _STATUS_CONTESTED)
         self._record(known, self._kind.stored(status, over=before, memory=memory))
         return result
+
+    def _report_contest(self, known: CachedObject, times: int, message: str) -> None:
+        """Report a write of what somebody else has changed so many times in a row; the log has the
+        first one that is no edit by hand."""
+        if times < _CONTESTS_REPORTED:
+            return
+        self._parts.on_contest(known.key)
+        if times == _CONTESTS_REPORTED:
+            logger.warning(message, extra={"resource": str(known.key)})
 
     def _record_warning(self, key: ObjectKey, reason: str, message: str) -> None:
         """What the status cannot say: it is not stored, or whatever is written may be stored

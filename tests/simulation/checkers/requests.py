@@ -93,7 +93,7 @@ class RequestChecker:
         self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr
     ) -> None:
         """A broker takes a LeaderAndIsr to heart: per leader epoch there is one leader."""
-        if not self._world.removals.are_known and tp.topic in self._seen.removed_by_hand:
+        if self._world.removals.has_unknown_epochs(tp.topic):
             return
         known = self._seen.announced.setdefault((tp, state.leader_epoch), state.leader)
         require(

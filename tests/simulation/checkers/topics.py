@@ -94,9 +94,7 @@ class TopicChecker:
         # ISRs are no replicas: nobody removes those.
         removed = set(before.replicas) - set(after.replicas)
         # Who led the former one may take the new one's state for its own, and overwrite it.
-        is_overwritten = (
-            tp.topic in self._seen.removed_by_hand and not self._world.removals.are_known
-        )
+        is_overwritten = self._world.removals.has_unknown_epochs(tp.topic)
         require(
             not history or is_overwritten or removed.isdisjoint(history[-1].isr),
             f"{writer} removes replicas of {tp} that are in sync: {before} to {after}",

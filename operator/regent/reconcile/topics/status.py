@@ -119,11 +119,11 @@ def is_being_born(topic: TopicView | None) -> bool:
 def leadership_assessment(topic: TopicView, live: Container[int]) -> Assessment | None:
     """Progressing as long as partitions have no leader, otherwise None.
 
-    Args:
-        live: Ids of live brokers.
-
     Missing replicas do not count: a rolling restart of the brokers must not turn every topic of a
     GitOps tree red. They are in ``Healthy``.
+
+    Args:
+        live: Ids of live brokers.
     """
     waiting = [partition for partition in topic.partitions if not partition.has_leader]
     if not waiting:
