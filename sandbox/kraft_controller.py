@@ -89,8 +89,8 @@ class KRaftController(Server):
     def _format(self) -> None:
         arguments: list[str | Path] = [
             "format",
-            "--cluster-id",
-            self._cluster_id,
+            # As one argument: an id may begin with a hyphen.
+            f"--cluster-id={self._cluster_id}",
             "--config",
             self._properties,
         ]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -46,6 +45,7 @@ from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs, config_version
 from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
+from regent.model.topic import new_topic_id
 from regent.reconcile.drains.kind import BROKER_DRAIN
 from regent.reconcile.kinds import ClaimT, KindDescriptor
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
@@ -118,7 +118,7 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         unreadable=lambda: around.health.of(KAFKA_TOPIC.kind.kind).unreadable,
         now=around.now,
         jitter=around.jitter,
-        new_topic_id=uuid.uuid4,
+        new_topic_id=new_topic_id,
         is_with_definition=definition_end.explains,
     )
 

@@ -29,6 +29,14 @@ MAX_PARTITION: Final = 2**31 - 1
 _LEGAL_NAME: Final = re.compile(r"[a-zA-Z0-9._-]+")
 
 
+def new_topic_id() -> uuid.UUID:
+    """A random topic id, as of Kafka's ``Uuid.randomUuid``: its text does not begin with a hyphen,
+    as Kafka's tools would take it for an option."""
+    while topic_id_to_text(topic_id := uuid.uuid4()).startswith("-"):
+        pass
+    return topic_id
+
+
 def topic_id_to_text(topic_id: uuid.UUID) -> str:
     """The 22 characters of unpadded URL-safe base64 in which Kafka prints and stores topic ids."""
     return base64.urlsafe_b64encode(topic_id.bytes).decode().rstrip("=")

@@ -13,7 +13,6 @@ import contextlib
 import logging
 import random
 import time
-import uuid
 from collections import deque
 from collections.abc import Sequence
 from functools import partial
@@ -28,6 +27,7 @@ from regent.model.errors import (
     UnexpectedZooKeeperError,
     ZooKeeperError,
 )
+from regent.model.topic import new_topic_id
 from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.protocol.control_requests import ControlResponse
@@ -102,7 +102,7 @@ class ClientLoop:
     ) -> None:
         randomness = random.SystemRandom()
         self.steering = Steering(
-            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
+            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, new_topic_id)
         )
         describing = Describing(
             topic_view.partition_state, topic_view.deletion_waits_for, is_client=True

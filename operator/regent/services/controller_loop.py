@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import random
-import uuid
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
@@ -18,6 +17,7 @@ from regent.controller.response_events import response_received
 from regent.controller.term.watches import SESSION_EVENTS, event_of, events_of_unreported
 from regent.controller.view import RefusedReplica, UnassignedReplica
 from regent.model.cluster import Broker
+from regent.model.topic import new_topic_id
 from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
@@ -87,7 +87,7 @@ class ControllerLoop:
         self.refused_metadata: Mapping[int, str] = {}
         self.unassigned_replicas: tuple[UnassignedReplica, ...] = ()
         self.controller = KafkaController(
-            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, uuid.uuid4)
+            config, log=StandardControllerLog(), chance=Chance(randomness.randrange, new_topic_id)
         )
         collector = self._collector = Collector()
         self.manager = ControllerEventManager(self.controller, observer=self, collector=collector)

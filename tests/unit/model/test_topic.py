@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from regent.model.topic import (
     ZERO_TOPIC_ID,
     metric_name,
+    new_topic_id,
     new_topic_name_problem,
     topic_id_from_text,
     topic_id_to_text,
@@ -62,6 +63,12 @@ def test_ids_print_as_kafka_prints_them() -> None:
     assert topic_id_from_text("ngtY817YTzqcCg0-KjxvEQ") == uuid.UUID(
         "9e0b58f3-5ed8-4f3a-9c0a-0d3e2a3c6f11"
     )
+
+
+def test_new_ids_are_no_option_to_a_tool() -> None:
+    texts = {topic_id_to_text(new_topic_id()) for _ in range(2000)}
+    assert len(texts) == 2000
+    assert not [text for text in texts if text.startswith("-")]
 
 
 @given(st.uuids())

@@ -78,6 +78,13 @@ class Replica:
 
         await until(answered, f"answers of {len(others)}")
 
+    async def has_heard(self, count: int) -> None:
+        """Wait until it has answers of so many: it suspects only whom it has heard."""
+        await until(
+            lambda: list(self.heartbeats.problems().values()).count(None) == count,
+            f"answers of {count}",
+        )
+
     async def ends(self) -> None:
         """As a process that is killed: its session lives on."""
         self._running.cancel()
@@ -161,6 +168,7 @@ async def test_who_was_never_heard_goes_with_the_event_and_is_not_suspected(worl
     await former.ends()
     a = world.add("a")
     await until(lambda: a.keeper.unheard, "the former one to be unheard")
+    await a.has_heard(1)
     await b.ends()
     await until(lambda: a.events, "a suspicion")
     event = a.events[-1]
@@ -176,6 +184,7 @@ async def test_it_says_who_is_still_absent(world: World) -> None:
     await former.ends()
     a = world.add("a")
     await until(lambda: a.keeper.unheard, "the former one to be unheard")
+    await a.has_heard(2)
     await b.ends()
     await until(lambda: a.events, "a suspicion")
     asked = tuple(replica.session_id for replica in (former, b, c))
@@ -263,6 +272,7 @@ class TestHandingOver:
         a.is_active = True
         for other in (b, c):
             await other.knows(a, c if other is b else b)
+        await a.knows(b, c)
         await until(lambda: a.heartbeats.ready() == {"b", "c"}, "both to be ready")
         return a, b, c
 
