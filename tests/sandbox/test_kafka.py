@@ -14,6 +14,7 @@ from sandbox import (
     wait_until,
 )
 from sandbox.errors import ToolError, UnknownToolError, VersionError
+from sandbox.kraft_controller import KRaftController
 
 pytestmark = pytest.mark.integration
 
@@ -76,6 +77,15 @@ def test_every_version_serves_a_topic_and_restarts(version: str, zookeeper: ZooK
         tools.produce("t", ["a", "b"])
         broker.restart()
         assert sorted(tools.consume("t", 2)) == ["a", "b"]
+
+
+def test_a_cluster_id_may_begin_with_a_hyphen(zookeeper: ZooKeeper) -> None:
+    """As one of 64 does that a broker has drawn."""
+    cluster_id = "-mJ3xk8uQF2vYw1rT5zB0A"
+    chroot = f"{zookeeper.connect_string}/hyphen"
+    with KRaftController(zookeeper=chroot, cluster_id=cluster_id) as controller:
+        stored = controller.state_path / "data" / "meta.properties"
+        assert f"cluster.id={cluster_id}" in stored.read_text().splitlines()
 
 
 def test_a_broker_is_upgraded_on_the_same_directories(zookeeper: ZooKeeper) -> None:
