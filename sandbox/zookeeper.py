@@ -65,7 +65,6 @@ class ZooKeeper(Server):
         name: str = "zookeeper",
     ) -> None:
         self.version = version
-        self._jars = kafka_jars(version)
         super().__init__(name, state=state, keep_state=keep_state)
         self._config = {
             "tickTime": tick_time_ms,
@@ -81,18 +80,31 @@ class ZooKeeper(Server):
             "dataDir": self._state.subdirectory("data"),
             **(config or {}),
         }
-        self.process = self._make_process(heap_mb=heap_mb, java_options=java_options)
+        self._heap_mb = heap_mb
+        self._java_options = java_options
+        self.process = self._make_process()
 
-    def _make_process(self, *, heap_mb: int, java_options: Sequence[str]) -> ManagedProcess:
+    def change_version(self, version: str) -> None:
+        """Run another version's ZooKeeper on the same data from the next start on.
+
+        Raises:
+            RuntimeError: it is running.
+        """
+        if self.is_running:
+            raise RuntimeError(f"{self.name} is running; stop it before changing its version")
+        self.version = version
+        self.process = self._make_process()
+
+    def _make_process(self) -> ManagedProcess:
         log_configuration = self._state.path / "log4j.properties"
         write_log_configuration(log_configuration)
         command = java_command(
-            self._jars,
+            kafka_jars(self.version),
             _MAIN_CLASS,
             [self._state.path / "zoo.cfg"],
-            heap_mb=heap_mb,
+            heap_mb=self._heap_mb,
             log_configuration=log_configuration,
-            options=[*java_options, *_FEATURES_OFF],
+            options=[*self._java_options, *_FEATURES_OFF],
         )
         return ManagedProcess(self.name, command, log_path=self._state.path / "server.log")
 

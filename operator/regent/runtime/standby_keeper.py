@@ -41,6 +41,9 @@ SELF_CHECK_INTERVAL_S: Final = 600.0
 RETRY_PAUSE_S: Final = 5.0
 """After what no reconnection explains: a right that is missing, for instance."""
 
+UNSUPPORTED_PAUSE_S: Final = 60.0
+"""Until servers that were too old may have been found upgraded. Looking costs no request."""
+
 DEFECT_PAUSE_S: Final = 60.0
 """After an exception that nobody expects."""
 
@@ -162,7 +165,7 @@ class StandbyKeeper:
                 await self._follow()
             except RecursiveWatchesUnsupportedError as error:
                 self._do_without(error)
-                await self._until_reconnected()
+                await self._until_reconnected(timeout_s=UNSUPPORTED_PAUSE_S)
             except ZooKeeperError as error:
                 if self._reader.has_missed():  # the connection was lost, which explains it
                     await asyncio.sleep(_RECONNECTION_PAUSE_S)
@@ -190,7 +193,7 @@ class StandbyKeeper:
                 extra={"reason": str(error), "consequence": "a take-over reads everything"},
             )
 
-    async def _until_reconnected(self, *, timeout_s: float | None = None) -> None:
+    async def _until_reconnected(self, *, timeout_s: float) -> None:
         try:
             async with asyncio.timeout(timeout_s):
                 while not self._reader.has_missed():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from kazoo.exceptions import NoAuthError, NodeExistsError, UnimplementedError
@@ -13,8 +12,6 @@ from regent.zookeeper.generation import Generation, is_repeatable
 from regent.zookeeper.kazoo_client import access_control_list
 from regent.zookeeper.multi_read import GET_CHILDREN, MultiRead
 from regent.zookeeper.settings import ZooKeeperSettings
-
-logger = logging.getLogger(__name__)
 
 _ATTEMPTS: Final = 2
 
@@ -39,7 +36,6 @@ async def find_bulk_reads(generation: Generation) -> None:
             break
         is_repeatable(answer)
     generation.has_bulk_reads = False
-    logger.info("ZooKeeper does not know bulk reads; reading one by one")
 
 
 async def ensure_chroot(generation: Generation, settings: ZooKeeperSettings) -> None:

@@ -21,7 +21,7 @@ from kazoo.protocol.states import KeeperState
 from regent.model.errors import SessionExpiredError, ZooKeeperUnavailableError
 from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
 from regent.zookeeper.errors import CONNECTION_LOSS, Failure, code_of, failure_of
-from regent.zookeeper.host_lookup import HostLookup
+from regent.zookeeper.host_lookup import ServerLookup
 from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.settings import ZooKeeperSettings
 
@@ -78,6 +78,7 @@ class Generation:
         end_state: kazoo's ``KeeperState`` with which the session ended, None before.
         is_established: Set by the owner once the session may be used.
         has_bulk_reads: False once a server was found not to know MultiRead.
+        has_recursive_watches: False once a server was found not to know AddWatch.
 
     Args:
         lookup: See :class:`~regent.zookeeper.kazoo_client.OneSessionClient`.
@@ -89,13 +90,14 @@ class Generation:
         *,
         loop: asyncio.AbstractEventLoop,
         listener: SessionListener,
-        lookup: HostLookup | None = None,
+        lookup: ServerLookup | None = None,
     ) -> None:
         self.session_id = 0
         self.problem: str | None = None
         self.end_state: str | None = None
         self.is_established = False
         self.has_bulk_reads = True
+        self.has_recursive_watches = True
         self.settings = settings
         self._loop = loop
         self._listener = listener

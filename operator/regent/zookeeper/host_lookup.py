@@ -12,7 +12,7 @@ import concurrent.futures
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 Server = tuple[str, int]
 Address = tuple[str, str, int]
@@ -22,6 +22,26 @@ PATIENCE_S: Final = 2.0
 """For the answers of name servers, all in all."""
 
 _NOT_ANSWERED: Final = "name servers have not answered yet"
+
+
+class ServerLookup(Protocol):
+    """Knows the addresses of servers."""
+
+    def addresses(
+        self, servers: Sequence[Server], *, on_failure: Callable[[str], None]
+    ) -> list[Address]: ...
+
+
+class KnownServer:
+    """One server at an address that is known, whichever are asked for."""
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+
+    def addresses(
+        self, servers: Sequence[Server], *, on_failure: Callable[[str], None]
+    ) -> list[Address]:
+        return [self._address]
 
 
 class HostLookup:

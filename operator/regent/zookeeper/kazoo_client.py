@@ -51,7 +51,7 @@ from kazoo.protocol.states import Callback, KeeperState
 from kazoo.security import ACL, CREATOR_ALL_ACL, OPEN_ACL_UNSAFE, READ_ACL_UNSAFE
 
 from regent.zookeeper.awaited_answers import AwaitedAnswer
-from regent.zookeeper.host_lookup import HostLookup
+from regent.zookeeper.host_lookup import Address, HostLookup, ServerLookup
 from regent.zookeeper.log_pauses import SilenceAboutRepeats
 from regent.zookeeper.receive_buffer import Event, ReceiveBuffer, decode_event
 from regent.zookeeper.request_queue import RequestQueue
@@ -118,12 +118,13 @@ class OneSessionClient(KazooClient):
     """
 
     on_event: Callable[[Event], None] | None = None
+    _connection: _Connection
 
     def __init__(
         self,
         settings: ZooKeeperSettings,
         observer: SessionObserver,
-        lookup: HostLookup | None = None,
+        lookup: ServerLookup | None = None,
     ) -> None:
         self._observer = observer
         sasl = settings.sasl
@@ -155,6 +156,11 @@ class OneSessionClient(KazooClient):
             tls=settings.tls,
             lookup=HostLookup() if lookup is None else lookup,
         )
+
+    @property
+    def server(self) -> Address | None:
+        """The server that was tried last: while there is a connection, the one it leads to."""
+        return self._connection.server
 
     def _reset(self) -> None:
         super()._reset()
@@ -300,7 +306,7 @@ class _Connection(ConnectionHandler):
         handshake_timeout_s: float,
         sasl_options: dict[str, str] | None,
         tls: TlsSettings | None,
-        lookup: HostLookup,
+        lookup: ServerLookup,
     ) -> None:
         super().__init__(
             client, client._conn_retry.copy(), logger=client.logger, sasl_options=sasl_options
@@ -310,8 +316,12 @@ class _Connection(ConnectionHandler):
         self._incoming = incoming
         self._handshake_timeout_s = handshake_timeout_s
         self._tls = tls
-        self._server = ""
+        self.server: Address | None = None
         self._lookup = lookup
+
+    @property
+    def _server_name(self) -> str:
+        return "" if self.server is None else f"{self.server[0]}:{self.server[2]}"
 
     def stop(self, timeout: float | None = None) -> bool:
         """Wait until the thread has ended, or the time is up; whether it has ended. (kazoo's own
@@ -331,7 +341,7 @@ class _Connection(ConnectionHandler):
         return found
 
     def _connect(self, host: str, hostip: str, port: int) -> Any:
-        self._server = f"{host}:{port}"
+        self.server = host, hostip, port
         return super()._connect(host, hostip, port)  # type: ignore[misc]
 
     def _read(self, length: int, timeout: float) -> bytes:
@@ -383,7 +393,8 @@ class _Connection(ConnectionHandler):
                 answer = answer._replace(time_out=0)  # for kazoo: it has expired
         except Exception as error:
             self._observer.attempt_failed(
-                f"{self._server} gave no answer to the session request: {self._explained(error)}"
+                f"{self._server_name} gave no answer to the session request: "
+                f"{self._explained(error)}"
             )
             raise
         if answer.time_out > 0:  # else the session has expired
@@ -400,7 +411,7 @@ class _Connection(ConnectionHandler):
         logger.warning(
             "ZooKeeper has lost transactions that were seen, as after a restored backup, or the "
             "server lags behind by more than a session timeout: a new session begins",
-            extra={"server": self._server, "seen": f"{seen:#x}", "known": f"{known:#x}"},
+            extra={"server": self._server_name, "seen": f"{seen:#x}", "known": f"{known:#x}"},
         )
         return False
 

@@ -45,7 +45,6 @@ class RecursiveWatches:
     def __init__(self, session: ZooKeeperSession) -> None:
         self._session = session
         self._chroot = session.settings.chroot
-        self._refused: Generation | None = None
         self._watched: dict[str, None] = {}
         self._prefixes: tuple[str, ...] = ()
         self._paths: frozenset[str] = frozenset()
@@ -94,7 +93,7 @@ class RecursiveWatches:
     def _generation(self) -> Generation:
         """The current session, whose events come here from now on."""
         generation = self._session.generation()
-        if not generation.has_bulk_reads or generation is self._refused:
+        if not (generation.has_bulk_reads and generation.has_recursive_watches):
             # Asking an older server costs the connection, see `find_bulk_reads`: bulk reads are as
             # old as these watches.
             raise RecursiveWatchesUnsupportedError
@@ -128,7 +127,7 @@ class RecursiveWatches:
     def _require(self, answer: object, path: str, generation: Generation) -> None:
         """Raise what an answer other than success stands for."""
         if answer is False or isinstance(answer, UnimplementedError):
-            self._refused = generation  # which has found an older server in an upgrade, say
+            generation.has_recursive_watches = False  # reconnected to an older server
             raise RecursiveWatchesUnsupportedError
         if isinstance(answer, Exception):
             raise unexpected(code_of(answer), path) from answer

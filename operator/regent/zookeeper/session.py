@@ -29,6 +29,7 @@ from regent.model.errors import (
     RegentError,
     SessionExpiredError,
     UnexpectedZooKeeperError,
+    ZooKeeperError,
     ZooKeeperUnavailableError,
 )
 from regent.runtime.blocking_call import call_blocking
@@ -38,6 +39,7 @@ from regent.zookeeper.generation import Generation
 from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.settings import ZooKeeperSettings
 from regent.zookeeper.tls import tls_context
+from regent.zookeeper.upgraded_server import is_upgraded
 from regent.zookeeper.vital_thread import VitalThread, defect_of
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ StateListener = Callable[[SessionState], None]
 _RETRY_PAUSE_S_MIN: Final = 0.5
 _RETRY_PAUSE_S_MAX: Final = 15.0
 _CHROOT_PAUSE_S: Final = 5.0
+LOOK_AGAIN_PAUSE_S: Final = 30.0
+"""From a reconnection until a server that was too old for some requests is asked again."""
 
 
 class ZooKeeperSession:
@@ -63,6 +67,7 @@ class ZooKeeperSession:
         self._failure: RegentError | None = None
         self._establishing: asyncio.Task[None] | None = None
         self._establishing_of: Generation | None = None
+        self._looking_again: asyncio.Task[None] | None = None
         self._closing = threading.Event()
         self._supervisor: VitalThread | None = None
         self._supervised: Generation | None = None
@@ -177,12 +182,16 @@ class ZooKeeperSession:
         """End the session: its ephemeral nodes vanish at once. No state is reported any more."""
         self._listeners.clear()
         self._closing.set()
+        if self._looking_again is not None:
+            self._looking_again.cancel()
         if self._supervised is not None:
             self._supervised.interrupt()
         if self._supervisor is not None:
             await call_blocking(self._supervisor.join)
         if self._establishing is not None:
             self._establishing.cancel()
+        if self._looking_again is not None:
+            await asyncio.gather(self._looking_again, return_exceptions=True)
 
     async def __aenter__(self) -> ZooKeeperSession:
         try:
@@ -200,6 +209,9 @@ class ZooKeeperSession:
     def on_connected(self, generation: Generation) -> None:
         if generation.is_established:
             self._tell(SessionState.RECONNECTED)
+            if self._looking_again is not None:
+                self._looking_again.cancel()
+            self._looking_again = asyncio.create_task(self._look_again(generation))
         elif self._establishing_of is not generation:
             self._establishing_of = generation
             self._establishing = asyncio.get_running_loop().create_task(self._establish(generation))
@@ -244,6 +256,8 @@ class ZooKeeperSession:
             except Exception as error:  # noqa: BLE001 - else it would be kept alive, and never used
                 self._fail(error)
                 await asyncio.sleep(_RETRY_PAUSE_S_MIN)
+        if not generation.has_bulk_reads:
+            logger.info("ZooKeeper does not know bulk reads; reading one by one")
         if generation.is_connected:
             generation.problem = None
         generation.is_established = True
@@ -253,6 +267,28 @@ class ZooKeeperSession:
         self._tell(SessionState.CONNECTED)
         if not generation.is_connected:
             self._tell(SessionState.SUSPENDED)
+
+    async def _look_again(self, generation: Generation) -> None:
+        """After a reconnection: if the session has met a server that was too old for some requests,
+        find out whether the one that it is connected to now knows them."""
+        while True:
+            await asyncio.sleep(LOOK_AGAIN_PAUSE_S)
+            server = generation.client.server
+            is_lacking = not (generation.has_bulk_reads and generation.has_recursive_watches)
+            if not (is_lacking and generation.is_connected and server is not None):
+                return
+            try:
+                knows_all = await is_upgraded(server, self._settings)
+            except ZooKeeperError as error:
+                logger.info("The ZooKeeper server is asked again", extra={"problem": str(error)})
+                continue
+            except Exception:  # the session goes on with less
+                logger.exception("A defect keeps Regent from asking what the server knows")
+                return
+            if knows_all and generation.is_connected and generation.client.server == server:
+                generation.has_bulk_reads = generation.has_recursive_watches = True
+                logger.info("The ZooKeeper server was upgraded: it knows bulk reads and watches")
+            return
 
     def _tell(self, state: SessionState) -> None:
         logger.info("ZooKeeper session state", extra={"state": state.value})

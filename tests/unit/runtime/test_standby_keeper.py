@@ -187,6 +187,27 @@ async def test_servers_without_recursive_watches_have_no_cache(
     assert world.keeper.status.problem is None
 
 
+async def test_servers_found_upgraded_after_the_reconnection_are_followed(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The session finds out some time after it."""
+    monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
+    world = make()
+    add, is_old = world.watches.add, True
+
+    async def add_if_new(paths: Sequence[str]) -> None:
+        if is_old:
+            raise RecursiveWatchesUnsupportedError
+        await add(paths)
+
+    world.watches.add = add_if_new  # type: ignore[method-assign]
+    world.start()
+    await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
+    is_old = False
+    await world.current()
+    assert world.keeper.status.problem is None
+
+
 async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regent.runtime.standby_keeper.RETRY_PAUSE_S", 0.01)
     world = make()
