@@ -33,7 +33,7 @@ async def is_upgraded(server: Address, settings: ZooKeeperSettings) -> bool:
         lookup=KnownServer(server),
     )
     try:
-        await asyncio.to_thread(short.client.start_async)
+        short.client.start_async()
         await find_bulk_reads(short)
         return short.has_bulk_reads and await _knows_recursive_watches(short)
     finally:
