@@ -30,7 +30,15 @@ def own_zookeeper() -> Iterator[ZooKeeper]:
 
 
 @pytest.fixture
-def process(own_zookeeper: ZooKeeper) -> Iterator[RegentProcess]:
+def _hang_up_is_not_ignored() -> Iterator[None]:
+    """As it would be by processes that a test run under nohup starts."""
+    former = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, former)
+
+
+@pytest.fixture
+def process(own_zookeeper: ZooKeeper, _hang_up_is_not_ignored: None) -> Iterator[RegentProcess]:
     """The controller of a cluster without brokers, with a long session."""
     started = RegentProcess(
         zookeeper=own_zookeeper.connect_string,
