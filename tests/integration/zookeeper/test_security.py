@@ -18,15 +18,17 @@ from kazoo.security import make_acl
 
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data.operations import Check, Create, SetData, Written
+from regent.zookeeper.host_lookup import Address
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import SaslSettings, TlsSettings, ZooKeeperSettings
+from regent.zookeeper.upgraded_server import is_upgraded
 from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_QUICK_START
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from sandbox.process import Outcome, run_guarded
 from tests.integration.controller.znodes import Znodes
-from tests.integration.zookeeper.harness import connected, settings_for, until
+from tests.integration.zookeeper.harness import Connected, connected, settings_for, until
 
 pytestmark = pytest.mark.integration
 
@@ -56,6 +58,12 @@ def tls_settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ZooKeeper
     lease.release()
 
 
+def server_of(client: Connected) -> Address:
+    server = client.session.generation().client.server
+    assert server is not None
+    return server
+
+
 async def test_an_encrypted_connection(
     tls_settings: ZooKeeperSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -70,6 +78,7 @@ async def test_an_encrypted_connection(
         assert created == [Written(0, path) for path in paths]
         nodes = await client.port.get_data(paths, watch=True)
         assert [node and len(node.data) for node in nodes] == [200] * len(paths)
+        assert await is_upgraded(server_of(client), tls_settings)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +141,7 @@ async def test_an_authenticated_session(sasl_server: ZooKeeper) -> None:
     async with connected(settings) as client:
         assert await client.port.multi([Create("/owned", b"1")]) == [Written(0, "/owned")]
         assert await client.port.multi([SetData("/owned", b"2")]) == [Written(1)]
+        assert await is_upgraded(server_of(client), settings)
     async with connected(settings_for(sasl_server.connect_string + "/sasl")) as anyone:
         (node,) = await anyone.port.get_data(["/owned"])
         assert node is not None
