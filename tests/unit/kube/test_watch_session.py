@@ -278,11 +278,13 @@ class Pod:
 
     Attributes:
         authority: The file of the certificate authorities.
+        greeted: Set once somebody has begun a handshake with the API server.
     """
 
     def __init__(self, account: Path) -> None:
         self.server = Server()
         self.authority = account / "ca.crt"
+        self.greeted = asyncio.Event()
         self.old, self.new = trustme.CA(), trustme.CA()
         (account / "token").write_text("one")
         self.old.cert_pem.write_to_path(str(self.authority))
@@ -291,6 +293,7 @@ class Pod:
     async def serving(self, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[str]:
         context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
         self.new.issue_cert("127.0.0.1").configure_cert(context)
+        context.sni_callback = lambda *_: self.greeted.set()  # with or without a name
         async with serving(self.server, context) as url:
             monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
             monkeypatch.setenv("KUBERNETES_SERVICE_PORT", url.rpartition(":")[2])
@@ -334,7 +337,6 @@ async def test_then_a_run_of_kopf_ends(pod: Pod, monkeypatch: pytest.MonkeyPatch
     )
     async with pod.serving(monkeypatch), asyncio.timeout(30):
         watching = asyncio.create_task(run_kopf(options, namespaces=("default",), until=(never,)))
-        asyncio.get_running_loop().call_later(
-            0.5, pod.new.cert_pem.write_to_path, str(pod.authority)
-        )
+        await pod.greeted.wait()  # its session is bound to the old one
+        pod.new.cert_pem.write_to_path(str(pod.authority))
         await watching
