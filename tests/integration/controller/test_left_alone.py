@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from sandbox import KafkaBroker, ZooKeeper, wait_until
-from sandbox.regent_process import RegentProcess
+from sandbox.regent_process import START_TIMEOUT_S, RegentProcess
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +35,7 @@ def refusal(regent: RegentProcess, part: str) -> str:
     status: dict[str, Any] = wait_until(
         regent.status,
         until=lambda status: bool(status and part in (status["refusal"] or "")),
-        timeout_s=60,
+        timeout_s=START_TIMEOUT_S,
         describe=f"{regent.name} to refuse: {part}",
         watch=[regent.process],
     )
