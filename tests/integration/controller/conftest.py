@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -59,15 +60,14 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield server
 
 
-@pytest.fixture(scope="package")
-def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
-    connect_string = f"{zookeeper.connect_string}/kafka"
+@contextlib.contextmanager
+def _three_brokers(connect_string: str, *, session_timeout_ms: int) -> Iterator[Cluster]:
     with (
         KafkaCluster(
             zookeeper=connect_string,
             brokers=3,
             inter_broker_protocol_version="2.6",
-            session_timeout_ms=SESSION_TIMEOUT_MS,
+            session_timeout_ms=session_timeout_ms,
             # a broker's controller would move leaders five seconds after its election
             config={"auto.leader.rebalance.enable": False},
             # who sent what is seen in the brokers' logs
@@ -78,6 +78,21 @@ def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
         cluster = Cluster(kafka, znodes)
         yield cluster
         cluster.close()
+
+
+@pytest.fixture(scope="package")
+def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+    chroot = f"{zookeeper.connect_string}/kafka"
+    with _three_brokers(chroot, session_timeout_ms=SESSION_TIMEOUT_MS) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def patient_cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+    """Three brokers whose sessions outlast a restart of ZooKeeper on a busy machine, too."""
+    chroot = f"{zookeeper.connect_string}/patient"
+    with _three_brokers(chroot, session_timeout_ms=60_000) as cluster:
+        yield cluster
 
 
 @pytest.fixture(scope="module")
