@@ -217,6 +217,11 @@ class Generation:
         return path if not self._chroot else (self._chroot + path).rstrip("/")
 
     @property
+    def is_lacking(self) -> bool:
+        """Whether a server was found not to know requests that came with ZooKeeper 3.6."""
+        return not (self.has_bulk_reads and self.has_recursive_watches)
+
+    @property
     def is_connected(self) -> bool:
         return self._connected.is_set() and not self._is_over
 

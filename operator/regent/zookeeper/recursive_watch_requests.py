@@ -11,12 +11,19 @@ import struct
 from collections.abc import Sequence
 from typing import ClassVar, Final
 
+from kazoo.exceptions import UnimplementedError
+
 _INT: Final = struct.Struct(">i")
 _LONG: Final = struct.Struct(">q")
 
 _PERSISTENT_RECURSIVE: Final = _INT.pack(1)
 _ANY_WATCHER: Final = _INT.pack(3)
 _NO_PATHS: Final = _INT.pack(0)
+
+
+def is_unknown(answer: object) -> bool:
+    """Whether a server answers so to one of these requests as it does not know it."""
+    return answer is False or isinstance(answer, UnimplementedError)
 
 
 class AddWatch:

@@ -16,15 +16,18 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from kazoo.exceptions import UnimplementedError
-
 from regent.model.errors import RecursiveWatchesUnsupportedError
 from regent.zk_data.operations import WatchedEventType
 from regent.zookeeper.answering import post
 from regent.zookeeper.errors import NO_WATCHER, code_of, unexpected
 from regent.zookeeper.generation import Generation
 from regent.zookeeper.receive_buffer import Event
-from regent.zookeeper.recursive_watch_requests import AddWatch, RemoveWatches, SetWatches2
+from regent.zookeeper.recursive_watch_requests import (
+    AddWatch,
+    RemoveWatches,
+    SetWatches2,
+    is_unknown,
+)
 from regent.zookeeper.session import ZooKeeperSession
 
 _EVENT_TYPES: Final[Mapping[int, WatchedEventType]] = {
@@ -93,7 +96,7 @@ class RecursiveWatches:
     def _generation(self) -> Generation:
         """The current session, whose events come here from now on."""
         generation = self._session.generation()
-        if not (generation.has_bulk_reads and generation.has_recursive_watches):
+        if generation.is_lacking:
             # Asking an older server costs the connection, see `find_bulk_reads`: bulk reads are as
             # old as these watches.
             raise RecursiveWatchesUnsupportedError
@@ -126,7 +129,7 @@ class RecursiveWatches:
 
     def _require(self, answer: object, path: str, generation: Generation) -> None:
         """Raise what an answer other than success stands for."""
-        if answer is False or isinstance(answer, UnimplementedError):
+        if is_unknown(answer):
             generation.has_recursive_watches = False  # reconnected to an older server
             raise RecursiveWatchesUnsupportedError
         if isinstance(answer, Exception):

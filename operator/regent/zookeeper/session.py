@@ -274,8 +274,7 @@ class ZooKeeperSession:
         while True:
             await asyncio.sleep(LOOK_AGAIN_PAUSE_S)
             server = generation.client.server
-            is_lacking = not (generation.has_bulk_reads and generation.has_recursive_watches)
-            if not (is_lacking and generation.is_connected and server is not None):
+            if not (generation.is_lacking and generation.is_connected and server is not None):
                 return
             try:
                 knows_all = await is_upgraded(server, self._settings)

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import asyncio
 
-from kazoo.exceptions import UnimplementedError
-
 from regent.runtime.blocking_call import call_blocking
 from regent.zookeeper.establishing import find_bulk_reads
 from regent.zookeeper.generation import Generation, is_repeatable
 from regent.zookeeper.host_lookup import Address, KnownServer
-from regent.zookeeper.recursive_watch_requests import AddWatch
+from regent.zookeeper.recursive_watch_requests import AddWatch, is_unknown
 from regent.zookeeper.settings import ZooKeeperSettings
 
 
@@ -42,9 +40,8 @@ async def is_upgraded(server: Address, settings: ZooKeeperSettings) -> bool:
 
 async def _knows_recursive_watches(generation: Generation) -> bool:
     (answer,) = await generation.call([AddWatch(generation.absolute("/"))])
-    if not isinstance(answer, Exception):
-        return bool(answer)
-    return not (isinstance(answer, UnimplementedError) or is_repeatable(answer))
+    is_lost = isinstance(answer, Exception) and is_repeatable(answer)
+    return not (is_lost or is_unknown(answer))
 
 
 class _NoListener:
