@@ -57,12 +57,13 @@ mutants: setup ## deliberate defects of the controller, each of which the simula
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-mutant tests/simulation/test_mutants.py \
 		tests/simulation/test_shutdown_mutants.py $(ARGS)
 
-lint: setup ## style, types, direction of imports, spelling
+lint: setup ## style, types, direction of imports, spelling, wording
 	@.venv/bin/ruff format --check .
 	@.venv/bin/ruff check .
 	@.venv/bin/mypy
 	@.venv/bin/lint-imports
 	@.venv/bin/codespell
+	@$(PYTHON_RUN) scripts/check_words.py
 
 generate: setup ## write everything that is generated from the code
 	@$(PYTHON_RUN) scripts/generate.py

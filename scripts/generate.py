@@ -114,12 +114,12 @@ def main() -> int:
             if path.is_file() and path.read_text(encoding="utf-8") == content:
                 continue
             stale += 1
-            print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT)}")  # noqa: T201
+            print(f"{'out of date' if check else 'written'}: {path.relative_to(ROOT)}")
             if not check:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(content, encoding="utf-8")
     if check and stale:
-        print("run `make generate` and commit the result", file=sys.stderr)  # noqa: T201
+        print("run `make generate` and commit the result", file=sys.stderr)
     return 1 if check and stale else 0
 
 
