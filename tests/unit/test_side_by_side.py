@@ -2,29 +2,80 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.support.distribution import next_file
 
 ROOT = Path(__file__).parents[2]
 
-WAITING = ["kube/test_a.py", "kube/test_b.py", "zk/test_a.py", "unit/test_a.py", "unit/test_b.py"]
+KUBE_A, KUBE_B = "tests/kube/test_a.py", "tests/kube/test_b.py"
+ZOOKEEPER = "tests/zookeeper/test_a.py"
+UNIT_A, UNIT_B = "tests/unit/test_a.py", "tests/unit/test_b.py"
+
+WAITING = {KUBE_A: 10.0, KUBE_B: 50.0, ZOOKEEPER: 55.0, UNIT_A: 1.0, UNIT_B: 2.0}
 
 
-def test_a_worker_goes_on_in_its_folder() -> None:
-    assert next_file(WAITING, last_folder="unit", begun={"unit", "kube"}) == "unit/test_a.py"
+def next_of(*files: str, servers: bool, last: str | None = None, begun: Sequence[str] = ()) -> str:
+    waiting = {file: WAITING[file] for file in files or WAITING}
+    return next_file(waiting, prefers_servers=servers, last_file=last, begun=begun)
 
 
-def test_a_worker_without_one_begins_the_first_folder_that_nobody_has_begun() -> None:
-    assert next_file(WAITING, last_folder=None, begun=()) == "kube/test_a.py"
-    assert next_file(WAITING, last_folder="done", begun={"done", "kube"}) == "zk/test_a.py"
+def test_worker_begins_with_the_longest_folder_that_is_not_begun() -> None:
+    assert next_of(servers=True) == KUBE_B
+    assert next_of(servers=True, begun=["tests/kube"]) == ZOOKEEPER
 
 
-def test_with_all_begun_a_worker_helps_where_most_is_left() -> None:
-    begun = {"done", "kube", "zk", "unit"}
-    assert next_file(WAITING[1:], last_folder="done", begun=begun) == "unit/test_a.py"
+def test_worker_stays_in_its_folder_and_takes_the_longest_file() -> None:
+    assert next_of(servers=True, last="tests/kube/test_c.py", begun=["tests/kube"]) == KUBE_B
+
+
+def test_worker_without_a_folder_helps_where_most_is_left_when_all_are_begun() -> None:
+    begun = ["tests/kube", "tests/zookeeper"]
+    assert next_of(KUBE_A, KUBE_B, ZOOKEEPER, servers=True, begun=begun) == KUBE_B
+
+
+def test_worker_takes_the_longest_file_without_servers() -> None:
+    assert next_of(servers=False) == UNIT_B
+
+
+def test_worker_helps_with_the_other_sort_when_its_own_is_done() -> None:
+    assert next_of(UNIT_A, UNIT_B, servers=True, last=KUBE_A) == UNIT_B
+    assert next_of(KUBE_A, KUBE_B, ZOOKEEPER, servers=False, last=UNIT_A) == KUBE_B
+
+
+ORDERED = """
+from pathlib import Path
+import pytest
+
+@pytest.mark.parametrize("number", range({tests}))
+def test_something(number):
+    with Path({log!r}).open("a") as log:
+        log.write("{name} ")
+"""
+
+
+def test_workers_run_the_longest_file_first_whatever_its_number_of_tests(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    seconds = {"one": 5.0, "two": 9.0, "three": 7.0}
+    for tests, name in enumerate(seconds, start=1):
+        source = ORDERED.format(tests=tests, log=str(log), name=name)
+        (tmp_path / f"test_{name}.py").write_text(source)
+    table = tmp_path / "durations.json"
+    table.write_text(json.dumps({f"test_{name}.py": took for name, took in seconds.items()}))
+    run_pytest(tmp_path, "-n", "1", f"--durations-table={table}")
+    assert list(dict.fromkeys(log.read_text().split())) == ["two", "three", "one"]
+
+
+def test_durations_of_a_run_are_written_for_the_next(tmp_path: Path) -> None:
+    (tmp_path / "test_one.py").write_text("def test_something(): ...")
+    table = tmp_path / "durations.json"
+    table.write_text(json.dumps({"tests/conftest.py": 4.0, "tests/removed.py": 5.0}))
+    run_pytest(tmp_path, "-n", "2", "--write-durations", f"--durations-table={table}")
+    assert sorted(json.loads(table.read_text())) == ["test_one.py", "tests/conftest.py"]
 
 
 MEASURING = """
@@ -39,16 +90,21 @@ def test_something(figure, number):
 def test_figures_of_all_workers_are_printed_together_at_the_end(tmp_path: Path) -> None:
     for name in ("test_one.py", "test_two.py"):
         (tmp_path / name).write_text(MEASURING)
+    _, _, summary = run_pytest(tmp_path, "-n", "2").partition("measured")
+    figures = ["test_something[2]: squared: 4", "test_something[3]: squared: 9"]
+    assert sorted(line for line in summary.splitlines() if "squared" in line) == sorted(2 * figures)
+
+
+def run_pytest(folder: Path, *options: str) -> str:
+    """Run the tests of a folder with the plugins that serve workers; return what is printed."""
     plugins = ["-p", "no:cacheprovider", "-p", "tests.support.distribution"]
     plugins += ["-p", "tests.support.figures"]
     outcome = subprocess.run(
-        [sys.executable, "-m", "pytest", "-n", "2", *plugins, "--rootdir", tmp_path, tmp_path],
+        [sys.executable, "-m", "pytest", *options, *plugins, "--rootdir", folder, folder],
         cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,
     )
     assert outcome.returncode == 0, outcome.stdout + outcome.stderr
-    _, _, summary = outcome.stdout.partition("measured")
-    figures = ["test_something[2]: squared: 4", "test_something[3]: squared: 9"]
-    assert sorted(line for line in summary.splitlines() if "squared" in line) == sorted(2 * figures)
+    return outcome.stdout

@@ -1,1 +1,5 @@
-class WorkerController: ...
+class _Gateway:
+    id: str
+
+class WorkerController:
+    gateway: _Gateway
