@@ -4,11 +4,12 @@ PYTHON_RUN := .venv/bin/python
 NAME ?= failover
 # Most tests wait for servers: twice as many at a time as there are processors.
 WORKERS ?= $(shell expr 2 \* $$(nproc))
+PARTS ?= versions mutants cuts upgrade spark seeds examples matrix
 export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix versions upgrade simulate cuts mutants lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix soak soak-seeds soak-examples soak-matrix simulate lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -37,25 +38,23 @@ matrix: setup ## the flows on brokers of five versions: [VERSIONS="2.4.1 3.9.1"]
 		$(if $(KILLS),--kills $(KILLS)) \
 		$(if $(PROTOCOL),--inter-broker-protocol $(PROTOCOL))
 
-versions: setup ## tests of brokers and clients with those versions of Kafka that `make test` leaves out
-	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
-	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --every-version -m every_version $(ARGS)
+soak: $(addprefix soak-,$(PARTS)) ## what the gate leaves out, or a part of it: [PARTS="versions cuts"] (CONTRIBUTING.md)
 
-upgrade: setup ## brokers are upgraded one by one from 2.4.1 to 3.9.1 under load while Regent leads (some minutes)
-	@$(PYTHON_RUN) -m sandbox build --all-kafka
-	@$(PYTHON_RUN) -m pytest tests/integration/endpoint/test_rolling_upgrade.py $(ARGS)
+soak-seeds: setup
+	@$(MAKE) simulate SEEDS=400
+
+soak-examples: setup
+	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" --hypothesis-profile=soak tests/unit $(ARGS)
+
+soak-matrix: matrix
+
+soak-%: setup
+	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
+	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --soak=$* $(ARGS)
 
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \
 		$(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED))
-
-cuts: setup ## stories of the simulation, cut short at every effect (some ten minutes)
-	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-cut tests/simulation/test_crash_everywhere.py \
-		tests/simulation/test_crash_at_the_endpoint.py tests/simulation/test_standby.py $(ARGS)
-
-mutants: setup ## deliberate defects of the controller, each of which the simulation has to find (some minutes)
-	@$(PYTHON_RUN) -m pytest -n $(shell nproc) --every-mutant tests/simulation/test_mutants.py \
-		tests/simulation/test_shutdown_mutants.py $(ARGS)
 
 lint: setup ## style, types, direction of imports, spelling, wording
 	@.venv/bin/ruff format --check .

@@ -18,15 +18,16 @@ pytest_plugins = (
     "tests.support.collector",
     "tests.support.distribution",
     "tests.support.early_failures",
-    "tests.support.every_cut",
-    "tests.support.samples",
     "tests.support.figures",
     "tests.support.program_logs",
+    "tests.support.soak",
 )
 
-# How long an example takes depends on what else the machine does.
-hypothesis.settings.register_profile("regent", deadline=None)
-hypothesis.settings.load_profile("regent")
+# How long an example takes depends on what else the machine does. The gate tries the same examples
+# in each run; ``--hypothesis-profile=soak`` tries new ones, and prints how to repeat a failure.
+hypothesis.settings.register_profile("gate", deadline=None, derandomize=True)
+hypothesis.settings.register_profile("soak", deadline=None, print_blob=True)
+hypothesis.settings.load_profile("gate")
 
 _SHARED = ("asyncio_", "pytest_timeout", "execnet")
 """Threads of pools and of the test runner that live as long as the process."""

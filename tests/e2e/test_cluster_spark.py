@@ -24,8 +24,14 @@ from sandbox.node.layers import Image
 from sandbox.node.planner import planner_image
 from tests.support.cluster_znodes import assignments, controller, leaderships, moving
 from tests.support.helm_chart import ROOT
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    soak("spark"),
+]
 
 EXAMPLES = ROOT / "examples"
 TOPIC = "events"

@@ -1,5 +1,5 @@
 """What can befall the controller at an effect, and a story cut short at its effects: at a sample of
-them, or at each (``make cuts``)."""
+them, or at each (``make soak PARTS=cuts``)."""
 
 from __future__ import annotations
 

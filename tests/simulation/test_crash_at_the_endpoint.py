@@ -6,10 +6,14 @@ import pytest
 
 from tests.simulation.cutting import failures_of_cuts
 from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
+from tests.support.soak import EVERYWHERE
 
 
+@pytest.mark.parametrize("everywhere", EVERYWHERE)
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
 @pytest.mark.parametrize("name", ENDPOINT_SCENARIOS)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, every_cut: bool) -> None:
-    failures = failures_of_cuts(name, ENDPOINT_SCENARIOS[name], rivals=rivals, everywhere=every_cut)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, everywhere: bool) -> None:
+    failures = failures_of_cuts(
+        name, ENDPOINT_SCENARIOS[name], rivals=rivals, everywhere=everywhere
+    )
     assert not failures, "\n".join(failures)

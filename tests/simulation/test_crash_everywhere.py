@@ -1,6 +1,6 @@
-"""For effects of every story: a crash, a lost connection and a lost session before, inside and
-after them. A sample of the effects; all of them with ``make cuts``. Stories about the endpoint:
-``test_crash_at_the_endpoint.py``."""
+"""Stories that are cut short at their effects: a crash, a lost connection, a lost session before,
+inside and after each. The gate cuts at a sample of the effects, ``make soak PARTS=cuts`` at all of
+them. Stories about the endpoint: ``test_crash_at_the_endpoint.py``."""
 
 from __future__ import annotations
 
@@ -17,14 +17,16 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
 from tests.simulation.world import World
+from tests.support.soak import EVERYWHERE
 
 STORIES = SCENARIOS | SHUTDOWN_SCENARIOS
 
 
+@pytest.mark.parametrize("everywhere", EVERYWHERE)
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
 @pytest.mark.parametrize("name", STORIES)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, every_cut: bool) -> None:
-    failures = failures_of_cuts(name, STORIES[name], rivals=rivals, everywhere=every_cut)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, everywhere: bool) -> None:
+    failures = failures_of_cuts(name, STORIES[name], rivals=rivals, everywhere=everywhere)
     assert not failures, "\n".join(failures)
 
 

@@ -26,7 +26,7 @@ from tests.simulation.scenarios import SCENARIOS
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
-from tests.support.samples import mutants
+from tests.support.soak import mutants
 
 SEEDS = 1_000
 HISTORIES = 300

@@ -13,14 +13,16 @@ from tests.simulation.simulation import simulate
 from tests.simulation.standby import SimulatedStandby
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.world import World
+from tests.support.soak import EVERYWHERE
 
 SEEDS = range(40)
 
 
+@pytest.mark.parametrize("everywhere", EVERYWHERE)
 @pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
 @pytest.mark.parametrize("name", STANDBY_SCENARIOS)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, every_cut: bool) -> None:
-    failures = failures_of_cuts(name, STANDBY_SCENARIOS[name], rivals=rivals, everywhere=every_cut)
+def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, everywhere: bool) -> None:
+    failures = failures_of_cuts(name, STANDBY_SCENARIOS[name], rivals=rivals, everywhere=everywhere)
     assert not failures, "\n".join(failures)
 
 

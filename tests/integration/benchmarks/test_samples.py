@@ -18,6 +18,7 @@ from benchmarks.errors import BenchmarkError
 from benchmarks.zookeeper import ZooKeeperSession
 from sandbox import ZooKeeper
 from sandbox.process import ManagedProcess
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration
 
@@ -66,6 +67,7 @@ def test_every_ending_of_a_replica_is_measured_and_verified(
     assert len(details["standing_by"]) == 1
 
 
+@soak("spark")
 @pytest.mark.slow
 def test_a_plan_on_spark_is_measured_and_is_that_of_a_process(tmp_path: Path) -> None:
     document = tmp_path / "figures.json"

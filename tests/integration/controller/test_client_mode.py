@@ -21,7 +21,7 @@ from tests.integration.controller.reassigning import (
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
 from tests.integration.controller.throttling import held_back
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -16,7 +16,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.commands import controller_in_this_process
 from tests.integration.controller.workload import consume_all, workload
 from tests.support.figures import Figure
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

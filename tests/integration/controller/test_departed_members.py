@@ -10,7 +10,7 @@ import pytest
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import workload
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -15,7 +15,7 @@ from tests.integration.controller.reassigning import wait_for_hosts
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import state_path
 from tests.support.figures import Figure
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -10,6 +10,7 @@ import pytest
 from regent.zk_data import paths
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.reassigning import create_topic
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -19,7 +20,7 @@ VANISHED = "Topics have vanished from ZooKeeper"
 
 @pytest.mark.parametrize(
     ("version", "inter_broker_protocol"),
-    [("2.4.1", None), pytest.param("3.9.1", "2.6", marks=pytest.mark.every_version)],
+    [("2.4.1", None), pytest.param("3.9.1", "2.6", marks=soak("versions"))],
 )
 def test_the_next_topic_of_that_name_is_served(
     version: str, inter_broker_protocol: str | None

@@ -9,7 +9,7 @@ import pytest
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.endpoint.secured_support import SecuredCluster, secured_cluster
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 
 @pytest.fixture(

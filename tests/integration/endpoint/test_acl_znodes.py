@@ -19,7 +19,7 @@ from regent.model.acls import (
 )
 from sandbox import KafkaTools, ZooKeeper
 from tests.integration.zookeeper.harness import connected, settings_for
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

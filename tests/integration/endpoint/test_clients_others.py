@@ -24,7 +24,7 @@ from tests.integration.endpoint.clients_support import (
     ServedCluster,
     served_cluster,
 )
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -28,7 +28,7 @@ from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
 from tests.support.figures import Figure
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -22,8 +22,9 @@ from tests.integration.endpoint.stopping import (
     spread_topic,
 )
 from tests.support.figures import Figure
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("upgrade")]
 
 TOPIC = "led-everywhere"
 PARTITIONS = 12

@@ -30,6 +30,7 @@ from regent_rebalance.workspace import Workspace
 from sandbox.process import Outcome, run_guarded
 from tests.integration.planner.sampled import at, partition
 from tests.integration.planner.short_jvm import SHORT_JVM
+from tests.support.soak import soak
 from tests.unit.planner.clusters import cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -94,6 +95,7 @@ def test_loads_of_brokers_are_known(spark: Any, workspace: Path) -> None:
     assert [row["in_peak"] for row in shown["partitions"]] == [100_000, 0, 0, 0]
 
 
+@soak("spark")
 def test_loads_of_brokers_are_shown(workspace: Path) -> None:
     text = regent_plan("loads", workspace).stdout
     assert "bad        nothing" in text
@@ -115,6 +117,7 @@ def test_a_plan_is_made_from_the_loads(snapshot: Path, by_hand: Outcome) -> None
     assert [spread.most for spread in network] == [100_000]
 
 
+@soak("spark")
 def test_the_driver_plans_from_the_same_loads(
     workspace: Path, snapshot: Path, by_hand: Outcome, tmp_path: Path
 ) -> None:
@@ -136,6 +139,7 @@ def test_the_driver_plans_from_the_same_loads(
     assert "the history has no rate of bytes out of 4 of 4 partitions" in done.stdout
 
 
+@soak("spark")
 def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
     workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
@@ -215,6 +219,7 @@ def test_an_old_history_is_not_planned_from(spark: Any, workspace: Path) -> None
         loads_for_plan(spark, wanted)
 
 
+@soak("spark")
 async def test_a_history_of_another_cluster_is_not_planned_from(
     workspace: Path, content: bytes, tmp_path: Path
 ) -> None:

@@ -1,0 +1,80 @@
+"""Tests that only the soak runs: ``--soak PART`` runs those of a part, and no others.
+
+The gate (``make test``) proves each behaviour once. ``make soak`` repeats it where repetition can
+find more: with every version of Kafka, with every mutant of the controller, cut short at every
+effect. Registered by ``tests/conftest.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import pytest
+
+PARTS: Final = {
+    "versions": "brokers and clients of the Kafka versions that the gate leaves out",
+    "mutants": "every deliberate defect of the controller, each found by the simulation",
+    "cuts": "stories of the simulation, cut short at every effect",
+    "upgrade": "brokers upgraded one by one from 2.4.1 to 3.9.1 under load",
+    "spark": "long plans by Spark, and plans by the Spark Operator in pods",
+}
+"""What the tests of each part are."""
+
+_MUTANTS_PER_SAMPLE: Final = 5
+
+
+def soak(part: str) -> pytest.MarkDecorator:
+    """Return the mark of tests, or of parameters, that only a part of the soak runs."""
+    assert part in PARTS, f"{part!r} is not one of {sorted(PARTS)}"
+    return pytest.mark.soak(part)
+
+
+EVERYWHERE: Final = [
+    pytest.param(False, id="sample"),
+    pytest.param(True, id="everywhere", marks=soak("cuts")),
+]
+"""Whether a story is cut short at every effect, or at a sample of its effects."""
+
+
+def versions(*gate: str, others: Iterable[str]) -> list[Any]:
+    """Return parameters: the versions of Kafka that the gate runs, and those of the soak."""
+    return [*gate, *_marked(others, "versions")]
+
+
+def mutants(names: Iterable[str]) -> list[Any]:
+    """Return parameters: every fifth name for the gate, the others for the soak."""
+    every = list(names)
+    gate = every[::_MUTANTS_PER_SAMPLE]
+    return [*gate, *_marked((name for name in every if name not in gate), "mutants")]
+
+
+def _marked(values: Iterable[str], part: str) -> list[Any]:
+    return [pytest.param(value, marks=soak(part)) for value in values]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    described = "; ".join(f"{part}: {what}" for part, what in PARTS.items())
+    parser.addoption(
+        "--soak",
+        action="append",
+        default=[],
+        choices=[*PARTS, "all"],
+        metavar="PART",
+        help=f"run a part of the soak instead of the gate ({described}; all)",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    wanted = set(config.getoption("--soak"))
+    if "all" in wanted:
+        wanted |= PARTS.keys()
+
+    def runs(item: pytest.Item) -> bool:
+        parts = {mark.args[0] for mark in item.iter_markers("soak")}
+        return not parts.isdisjoint(wanted) if wanted else not parts
+
+    left_out = [item for item in items if not runs(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if runs(item)]
