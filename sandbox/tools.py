@@ -15,6 +15,7 @@ from sandbox.errors import ToolError, UnknownToolError, VersionError
 from sandbox.java import java_command, write_log_configuration
 from sandbox.kafka_jars import DEFAULT_VERSION, kafka_jars, version_tuple
 from sandbox.process import ManagedProcess, Outcome, run_guarded
+from sandbox.resident_tools import resident_tools
 
 TOOL_TIMEOUT_S = 180.0
 _HEAP_MB = 256
@@ -92,14 +93,26 @@ class KafkaTools:
             ToolError: with `check`, it ended with an error.
             TimeoutError: it did not end in time, and was killed.
         """
-        with self._command(tool, arguments) as command:
-            result = run_guarded(command, name=tool, stdin=stdin, timeout_s=timeout_s)
+        result = self._run(tool, arguments, stdin=stdin, timeout_s=timeout_s)
         if check and result.exit_code != 0:
             shown = " ".join([tool, *(str(argument) for argument in arguments)])
             raise ToolError(
                 f"{shown} failed ({result.exit_code}):\n{result.stdout}\n{result.stderr}"
             )
         return result
+
+    def _run(
+        self, tool: str, arguments: Sequence[str | Path], *, stdin: str | None, timeout_s: float
+    ) -> Outcome:
+        # Nearly all calls are of the default version. Older ones cannot end a tool completely.
+        if self.version == DEFAULT_VERSION:
+            result = resident_tools(self.version).run(
+                self.main_class(tool), arguments, stdin=stdin or "", timeout_s=timeout_s
+            )
+            if result is not None:
+                return result
+        with self._command(tool, arguments) as command:
+            return run_guarded(command, name=tool, stdin=stdin, timeout_s=timeout_s)
 
     def run_attached(self, tool: str, *arguments: str | Path) -> int:
         """Run a tool on the terminal of this process and return its exit status.

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import subprocess
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from sandbox import KafkaTools
-from sandbox.java import compiled_program
 from sandbox.kafka_jars import kafka_jars
-
-JAVA = Path(__file__).parents[2] / "java"
+from sandbox.resident_tools import ResidentTools
+from sandbox.tools import TOOL_TIMEOUT_S
 
 
 class Call(NamedTuple):
@@ -41,46 +37,32 @@ class Printed(NamedTuple):
 class ToolRunner:
     """Runs tools of one release against one address."""
 
-    def __init__(self, process: subprocess.Popen[str], tools: KafkaTools) -> None:
-        self._process = process
+    def __init__(self, resident: ResidentTools, tools: KafkaTools) -> None:
+        self._resident = resident
         self._tools = tools
 
     def run(self, call: Call) -> Printed:
         """Run a tool to its end."""
-        words = [
+        address = f"--bootstrap-server={self._tools.bootstrap_servers}"
+        outcome = self._resident.run(
             self._tools.main_class(call.tool),
-            f"--bootstrap-server={self._tools.bootstrap_servers}",
-            *call.arguments,
-        ]
-        assert self._process.stdin is not None
-        assert self._process.stdout is not None
-        print(" ".join(map(_encoded, words)), file=self._process.stdin, flush=True)
-        answer = self._process.stdout.readline()
-        assert answer.endswith(".\n"), f"{call}: the process has ended: {answer!r}"
-        status, text = answer.removesuffix(".\n").split(" ")
-        lines = base64.b64decode(text).decode().splitlines()
-        return Printed(int(status), tuple(line.rstrip() for line in lines))
+            [address, *call.arguments],
+            stdin="",
+            timeout_s=TOOL_TIMEOUT_S,
+        )
+        assert outcome is not None, "another thread runs a tool"
+        lines = outcome.stdout.splitlines()
+        return Printed(outcome.exit_code, tuple(line.rstrip() for line in lines))
 
 
 @contextlib.contextmanager
 def tool_runner(tools: KafkaTools) -> Iterator[ToolRunner]:
     """A process that runs tools."""
-    program = compiled_program(
-        kafka_jars(tools.version), JAVA / "Tools.java", heap_mb=512, log_level="OFF"
-    )
-    with program as command:
-        process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        try:
-            yield ToolRunner(process, tools)
-        finally:
-            process.kill()
-            process.communicate()
-
-
-def _encoded(word: str) -> str:
-    return base64.b64encode(word.encode()).decode() or "-"
+    resident = ResidentTools(kafka_jars(tools.version))
+    try:
+        yield ToolRunner(resident, tools)
+    finally:
+        resident.close()
 
 
 def calls(text: str) -> Sequence[Call]:
