@@ -19,6 +19,7 @@ from sandbox.kafka_jars import DEFAULT_VERSION, KafkaJars, kafka_jars, version_t
 from sandbox.ports import LOOPBACK, can_connect
 from sandbox.process import ManagedProcess
 from sandbox.server import Server, Startable, close_all, stop_all
+from sandbox.starting import start_permit
 from sandbox.waiting import wait_until
 from sandbox.znodes import znode_exists
 
@@ -183,19 +184,34 @@ class KafkaBroker(Server):
         up; so this waits first until the old registration has expired.
 
         Raises:
-            WaitTimeoutError: it does not expire; another broker with this id may be running.
+            WaitTimeoutError: as `wait_for_old_registration` does.
             RuntimeError: it is running already.
         """
         if self.is_running:
             raise RuntimeError(f"{self.name} is running already")
+        self.wait_for_old_registration()
+        write_properties(self._state.path / "server.properties", self.config)
+        write_log_configuration(self._state.path / "log4j.properties", levels=self._log_levels)
+        self.process.start()
+
+    def start(self) -> None:
+        """Start it and wait until it is ready."""
+        if not self.is_running:
+            self.wait_for_old_registration()
+        with start_permit():
+            super().start()
+
+    def wait_for_old_registration(self) -> None:
+        """Wait until the registration of a killed broker with this id has expired.
+
+        Raises:
+            WaitTimeoutError: it does not expire; another broker with this id may be running.
+        """
         wait_until(
             lambda: not self.is_registered,
             timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 60,
             describe=f"the old registration of broker {self.broker_id} to expire",
         )
-        write_properties(self._state.path / "server.properties", self.config)
-        write_log_configuration(self._state.path / "log4j.properties", levels=self._log_levels)
-        self.process.start()
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until it is registered and accepts connections."""
@@ -275,8 +291,12 @@ class KafkaCluster(Startable):
 
     def start(self) -> None:
         """Start the brokers that do not run and wait until all are ready."""
-        self.launch()
-        self.wait_until_ready()
+        for broker in self.brokers:
+            if not broker.is_running:
+                broker.wait_for_old_registration()
+        with start_permit():
+            self.launch()
+            self.wait_until_ready()
 
     def wait_until_ready(self, *, timeout_s: float = START_TIMEOUT_S) -> None:
         """Wait until every broker is registered and accepts connections."""
