@@ -19,7 +19,7 @@ FIRST_SEED = int(os.environ.get("SIMULATION_FIRST_SEED", "0"))
 """Set it to something else to try fresh seeds."""
 
 CHUNKS = 10
-SEEDS_PER_CHUNK = 40
+SEEDS_PER_CHUNK = 10
 STEPS = 1_000
 
 
