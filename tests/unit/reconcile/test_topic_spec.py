@@ -266,6 +266,31 @@ class TestSpec:
         assert said(plan).reason == "AsDeclared"
         assert "'retention.ms' cannot be 'soon'" in said(plan).message
 
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [
+            # of another distribution of Kafka; of a later version
+            ("confluent.placement.constraints", '{"version":1,"replicas":[]}'),
+            ("remote.storage.enable", "false"),
+        ],
+    )
+    def test_foreign_key_is_not_called_unloadable_when_brokers_ignore_it(
+        self, key: str, value: str
+    ) -> None:
+        facts = BrokerFacts(broker_id=1, versions=((2, 8),), settings={}, has_answered=True)
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
+        plan = plan_topic(request(owned(), seen, config={key: value}))
+        assert state(plan) == READY
+        assert said(plan).message == "the topic is as declared"
+
+    def test_foreign_value_is_named_when_brokers_ignore_another_key(self) -> None:
+        facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
+        seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))
+        config = {"confluent.placement.constraints": "", "retention.ms": "soon"}
+        plan = plan_topic(request(owned(), seen, config=config))
+        assert "'retention.ms' cannot be 'soon'" in said(plan).message
+        assert "confluent" not in said(plan).message
+
     def test_what_does_not_go_with_what_is_declared_is_told_as_well(self) -> None:
         facts = BrokerFacts(broker_id=1, versions=((3, 9),), settings={}, has_answered=True)
         seen = msgspec.structs.replace(view(topic()), broker_facts=(facts,))

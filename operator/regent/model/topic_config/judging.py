@@ -102,7 +102,9 @@ def _distinct(brokers: Sequence[BrokerFacts]) -> Iterable[BrokerFacts]:
 def _value_problem(key: str, value: str, broker: BrokerFacts) -> ConfigProblem | None:
     if key not in DEFINITIONS:
         return ConfigProblem(
-            key, f"{shown(key)} is not a topic configuration of Kafka{suggestion(key)}"
+            key,
+            f"{shown(key)} is not a topic configuration of Kafka{suggestion(key)}",
+            is_unknown_key=True,
         )
     refused = f"{key!r} cannot be {shown(value)}: it must be "
     expected = _expectation(key, value, _NEWEST)
@@ -128,7 +130,7 @@ def _unknown_to(key: str, version: KafkaVersion, broker: BrokerFacts) -> ConfigP
             f"; it does since Kafka {version_text(since)}: remove the key or upgrade the brokers "
             "first"
         )
-    return ConfigProblem(key, message, is_certain=broker.has_answered)
+    return ConfigProblem(key, message, is_certain=broker.has_answered, is_unknown_key=True)
 
 
 def _because_of(broker: BrokerFacts) -> str:

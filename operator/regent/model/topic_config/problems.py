@@ -14,11 +14,14 @@ class ConfigProblem(NamedTuple):
         key: The key to change.
         message: A sentence that names the key, the value and what to do.
         is_certain: False if it may go away as soon as a broker has reported more about itself.
+        is_unknown_key: Whether Kafka, or the version of some broker, does not define the key.
+            Brokers ignore such a key in ZooKeeper, whatever its value is.
     """
 
     key: str
     message: str
     is_certain: bool = True
+    is_unknown_key: bool = False
 
 
 def shown(text: str) -> str:

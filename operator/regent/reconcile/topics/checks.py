@@ -164,12 +164,15 @@ CLUSTER_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
 
 
 def foreign_config_problem(request: TopicRequest) -> str | None:
-    """What brokers could not load of the configuration that somebody else has set on the topic, by
-    itself or beside what is declared. What is declared alone has passed ``CLUSTER_CHECKS``."""
+    """Say why brokers could not load the configuration that other tools have set on the topic,
+    alone or beside the declared one. The declared one alone has passed ``CLUSTER_CHECKS``.
+
+    Brokers ignore keys that they do not know: other distributions of Kafka have more keys.
+    """
     whole = {**(request.config or {}), **request.resource.spec.desired_config}
     problems = config_problems(whole, request.view.broker_facts)
     for problem in problems:
-        if problem.is_certain:
+        if problem.is_certain and not problem.is_unknown_key:
             return problem.message
     return None
 
