@@ -74,8 +74,14 @@ class DriftEntry(ApiModel):
     """One difference between the resource and the topic."""
 
     field: str = Field(description="Field of spec, for instance config[retention.ms].")
-    desired: str = Field(default="", description="Value in spec; empty if it shall not be set.")
-    actual: str = Field(default="", description="Value of the topic; empty if it is not set.")
+    desired: str = Field(
+        default="",
+        description="Value in spec; empty if it shall not be set, '' for an empty value.",
+    )
+    actual: str = Field(
+        default="",
+        description="Value of the topic; empty if it is not set, '' for an empty value.",
+    )
 
 
 class KafkaTopicStatus(ResourceStatus):

@@ -14,6 +14,7 @@ from regent.model.topic_config import (
     KafkaVersion,
     config_problems,
     impossible_values,
+    is_same_value,
     narrowed_versions,
     new_problems,
 )
@@ -111,6 +112,69 @@ class TestParsingAsJava:
         assert parse_list("") == parse_list(" ") == ()
         assert parse_list(" a , b,c") == ("a", "b", "c")
         assert parse_list("a,") == ("a", "")
+
+
+class TestComparing:
+    """Values as brokers use them."""
+
+    @pytest.mark.parametrize(
+        ("key", "one", "other"),
+        [
+            ("retention.ms", " 86400000 ", "86400000"),
+            ("retention.ms", "+5", "05"),
+            ("max.message.bytes", "1000\n", "1000"),
+            ("min.cleanable.dirty.ratio", "0.0", "0"),
+            ("min.cleanable.dirty.ratio", "5e-1", ".5"),
+            ("preallocate", "True", " true"),
+            ("compression.type", " lz4", "lz4"),
+            ("message.format.version", "2.8 ", "2.8"),
+            ("cleanup.policy", "delete,compact", "delete, compact"),
+            ("cleanup.policy", "delete,compact", "compact , delete"),
+            ("cleanup.policy", "", " "),
+            ("leader.replication.throttled.replicas", "0:1,1:2", "1:2,0:1"),
+            ("leader.replication.throttled.replicas", "", None),
+            ("follower.replication.throttled.replicas", None, ""),
+            ("retention.ms", None, None),
+            ("x.foreign", "5", "5"),
+        ],
+    )
+    def test_values_are_equal_when_brokers_use_them_alike(
+        self, key: str, one: str | None, other: str | None
+    ) -> None:
+        assert is_same_value(key, one, other)
+        assert is_same_value(key, other, one)
+
+    @pytest.mark.parametrize(
+        ("key", "one", "other"),
+        [
+            ("retention.ms", "5", "6"),
+            ("retention.ms", "5", None),
+            ("retention.ms", "soon", " soon"),
+            ("retention.ms", "5", "\u00a05"),
+            ("retention.bytes", "9223372036854775807", "9223372036854775806"),
+            ("min.cleanable.dirty.ratio", "0.5", "0.6"),
+            ("preallocate", "false", None),
+            ("compression.type", "lz4", "LZ4"),
+            ("cleanup.policy", "delete", "delete,compact"),
+            ("cleanup.policy", "", None),
+            ("leader.replication.throttled.replicas", "*", None),
+            # Brokers fail over the blank.
+            ("leader.replication.throttled.replicas", "0:1,1:2", "0:1, 1:2"),
+            ("x.foreign", "5", " 5"),
+            ("x.foreign", "", None),
+        ],
+    )
+    def test_values_differ_when_brokers_use_them_otherwise(
+        self, key: str, one: str | None, other: str | None
+    ) -> None:
+        assert not is_same_value(key, one, other)
+        assert not is_same_value(key, other, one)
+
+    @given(key=st.sampled_from(sorted(DEFINITIONS)), value=st.text(max_size=12))
+    def test_legal_value_is_equal_to_itself_with_blanks_around(self, key: str, value: str) -> None:
+        assert is_same_value(key, value, value)
+        if not impossible_values({key: value}):
+            assert is_same_value(key, value, f" {value}\t")
 
 
 class TestOneValue:

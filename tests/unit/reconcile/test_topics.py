@@ -316,6 +316,28 @@ class TestExisting:
         assert plan.commands
         assert not plan.status_first
 
+    @pytest.mark.parametrize("policy", ["Managed", "Observe"])
+    def test_configuration_is_as_declared_when_only_its_text_differs(self, policy: str) -> None:
+        throttles = ["leader.replication.throttled.replicas"]
+        throttles += ["follower.replication.throttled.replicas"]
+        config = {"cleanup.policy": "delete,compact", "min.cleanable.dirty.ratio": 0}
+        config |= dict.fromkeys(throttles, "")
+        actual = {"cleanup.policy": "delete, compact", "min.cleanable.dirty.ratio": "0.0"}
+        subject = owned(config=config, managementPolicy=policy)
+        plan = plan_topic(request(subject, view(topic()), config=actual))
+        assert plan.commands == ()
+        assert state(plan)["Synced"] == "True/AsDeclared"
+        assert plan.status is not None
+        assert plan.status.drift == ()
+
+    def test_an_empty_value_is_shown_as_such(self) -> None:
+        subject = owned(config={"cleanup.policy": ""}, managementPolicy="Observe")
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert "config[cleanup.policy] is unset instead of ''" in said(plan).message
+        subject = owned(managementPolicy="Paused", status={"managedConfig": ["cleanup.policy"]})
+        plan = plan_topic(request(subject, view(topic()), config={"cleanup.policy": ""}))
+        assert "config[cleanup.policy] is '' instead of unset" in said(plan).message
+
     def test_a_key_handed_over_is_not_reset(self) -> None:
         subject = owned(handsOffConfig=["flush.ms"], status={"managedConfig": ["flush.ms"]})
         plan = plan_topic(request(subject, view(topic()), config={"flush.ms": "3"}))

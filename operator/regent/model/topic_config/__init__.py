@@ -48,6 +48,7 @@ from regent.model.topic_config.judging import (
 from regent.model.topic_config.kafka_definitions import KNOWN_VERSIONS
 from regent.model.topic_config.kafka_words import kafka_words
 from regent.model.topic_config.problems import ConfigProblem
+from regent.model.topic_config.values import is_same_value
 
 __all__ = [
     "ADMIN_SETTINGS",
@@ -64,6 +65,7 @@ __all__ = [
     "KafkaVersion",
     "config_problems",
     "impossible_values",
+    "is_same_value",
     "kafka_words",
     "kinds_of_brokers",
     "lowered_index_problems",

@@ -1,4 +1,4 @@
-"""Whether one value is legal by a definition."""
+"""The meaning of one value, and whether the value is legal by a definition."""
 
 from __future__ import annotations
 
@@ -20,10 +20,52 @@ from regent.model.topic_config.java_parsing import (
     parse_long,
     trim,
 )
-from regent.model.topic_config.kafka_definitions import FORMAT_VERSIONS
+from regent.model.topic_config.kafka_definitions import DEFINITIONS, FORMAT_VERSIONS
 
 _THROTTLED_REPLICA: Final = re.compile(r"[0-9]{1,10}:[0-9]{1,10}")
 _BITS: Final = {ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def is_same_value(key: str, one: str | None, other: str | None) -> bool:
+    """Whether two values of a key mean the same to brokers, None: the key is unset.
+
+    ``ConfigDef.parseType`` trims and parses texts. Brokers ask a list only for what it contains.
+    Keys that Kafka does not know, and values that do not parse, are compared as texts.
+    """
+    return one == other or _meaning(key, one) == _meaning(key, other)
+
+
+def _meaning(key: str, text: str | None) -> object:
+    definition = next(
+        (s.definition for s in reversed(DEFINITIONS.get(key, ())) if s.definition), None
+    )
+    if text is None and definition is not None and definition.type is ConfigType.THROTTLED_REPLICAS:
+        text = ""  # No setting of brokers takes the place of an unset list.
+    if text is None or definition is None:
+        return text
+    parsed = _parsed(definition.type, text)
+    return text if parsed is None else parsed
+
+
+def _parsed(type_: ConfigType, text: str) -> object | None:
+    """The value as brokers use it, None if the text does not parse."""
+    match type_:
+        case ConfigType.INT:
+            return parse_int(text)
+        case ConfigType.LONG:
+            return parse_long(text)
+        case ConfigType.DOUBLE:
+            return parse_double(text)
+        case ConfigType.BOOLEAN:
+            return parse_boolean(text)
+        case ConfigType.STRING | ConfigType.FORMAT_VERSION:
+            return trim(text)
+        case ConfigType.LIST:
+            return frozenset(parse_list(text))
+        case ConfigType.THROTTLED_REPLICAS:
+            # What applies the list does not accept the blanks that ConfigDef removes.
+            return frozenset(trim(text).split(","))
+    assert_never(type_)
 
 
 def violated_expectation(

@@ -14,6 +14,7 @@ from regent.controller.commands import (
 )
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import PartitionView, TopicView
+from regent.model.topic_config import is_same_value
 from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
@@ -49,7 +50,7 @@ def config_difference(request: TopicRequest) -> ConfigDifference:
     desired = spec.desired_config
     managed = request.record.managed_config if request.owns_topic else ()
     return ConfigDifference(
-        {key: value for key, value in desired.items() if actual.get(key) != value},
+        {k: v for k, v in desired.items() if not is_same_value(k, v, actual.get(k))},
         tuple(
             key
             for key in sorted(managed)
@@ -135,11 +136,16 @@ def _config_drift(request: TopicRequest) -> tuple[DriftEntry, ...]:
     difference, actual = config_difference(request), request.config or {}
     return (
         *(
-            _entry(f"config[{key}]", value, actual.get(key, ""))
+            _entry(f"config[{key}]", _shown(value), _shown(actual.get(key)))
             for key, value in difference.to_set.items()
         ),
-        *(_entry(f"config[{key}]", "", actual[key]) for key in difference.to_reset),
+        *(_entry(f"config[{key}]", "", _shown(actual[key])) for key in difference.to_reset),
     )
+
+
+def _shown(value: str | None) -> str:
+    """A configuration value for an entry, in which an empty text says that the key is unset."""
+    return "" if value is None else value or "''"
 
 
 def _entry(field: str, desired: object, actual: object) -> DriftEntry:
