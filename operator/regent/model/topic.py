@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import uuid
+from collections.abc import Mapping
 from typing import Final
 
 ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
@@ -12,9 +13,18 @@ ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 
 MAX_TOPIC_NAME_LENGTH: Final = 249
 
-FIXED_SIZE_TOPICS: Final = frozenset({"__consumer_offsets", "__transaction_state"})
-"""Topics in which the number of partitions decides where a group or a transaction is kept: with
-more partitions brokers look for it in the wrong place. Kafka's own tools do not grow them."""
+BROKER_CREATED_TOPICS: Final[Mapping[str, str]] = {
+    "__consumer_offsets": "offsets.topic.*",
+    "__transaction_state": "transaction.state.log.*",
+    "__remote_log_metadata": "rlmm.config.remote.log.metadata.topic.*",
+}
+"""Topics that brokers create when brokers first need them, with the settings of brokers that decide
+about partitions, replicas and configuration. The number of partitions decides where brokers keep a
+group, a transaction or the metadata of remote segments: with another number than that of the
+settings, or with more partitions later, brokers look in the wrong place.
+
+Sources: ``AutoTopicCreationManager``, ``GroupMetadataManager``, ``TransactionStateManager``;
+``TopicBasedRemoteLogMetadataManager`` (KIP-405), which refuses to start with another number."""
 
 METADATA_TOPIC: Final = "__cluster_metadata"
 """The log of KRaft's controllers. Kafka 3 creates no topic of this name: a broker that migrates to

@@ -222,6 +222,11 @@ class ConditionReason(enum.StrEnum):
         "BrokerDefaultsUnknown",
         "No broker has said yet what new topics have that do not say it.",
     )
+    LEFT_TO_BROKERS = (
+        "LeftToBrokers",
+        "Brokers create this topic by settings of their own when they first need it. Regent "
+        "applies the resource then.",
+    )
     BEING_DELETED = (
         "BeingDeleted",
         "The resource is being deleted: Regent does nothing for it any more, and somebody else's "

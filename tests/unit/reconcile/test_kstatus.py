@@ -93,6 +93,7 @@ PHASES = {
         {"attempts": [attempt(CREATION, Accepted())], "created": CREATION},
     ),
     "too few brokers": Phase(P, "NotEnoughBrokers", resource(), view(brokers=1)),
+    "left to brokers": Phase(P, "LeftToBrokers", resource(topicName="__consumer_offsets"), view()),
     "defaults unknown": Phase(P, "BrokerDefaultsUnknown", resource(replicas=None), view()),
     "as declared": Phase(KStatus.CURRENT, "AsDeclared", owned(), view(topic()), READ),
     "nothing declared": Phase(

@@ -36,14 +36,6 @@ from tests.unit.reconcile.requests import (
 
 
 class TestLimits:
-    def test_topics_whose_size_brokers_rely_on_do_not_grow(self) -> None:
-        name = "__consumer_offsets"
-        subject = owned(topicName=name, partitions=3)
-        plan = plan_topic(request(subject, view(topic(name=name)), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/InvalidPartitions"
-        assert "set partitions to 2" in said(plan).message
-
     def test_partitions_do_not_shrink(self) -> None:
         plan = plan_topic(request(owned(partitions=1), view(topic()), config={}))
         assert plan.commands == ()

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from regent.controller.topic_defaults import topic_defaults
-from regent.model.topic import FIXED_SIZE_TOPICS, topic_name_problem
+from regent.model.topic import BROKER_CREATED_TOPICS, topic_name_problem
 from regent.model.topic_config import (
     MIN_INSYNC_REPLICAS,
     ConfigProblem,
@@ -152,6 +152,8 @@ def undeclared_replicas_are_enough(request: TopicRequest) -> Finding | None:
         return None
     if topic is not None:
         return _min_insync_finding(resource, topic.replication_factor)
+    if request.topic_name in BROKER_CREATED_TOPICS:
+        return None
     defaults = topic_defaults(request.view)
     return _min_insync_finding(resource, None if defaults is None else defaults.replication_factor)
 
@@ -175,6 +177,23 @@ def foreign_config_problem(request: TopicRequest) -> str | None:
         if problem.is_certain and not problem.is_unknown_key:
             return problem.message
     return None
+
+
+def topic_is_not_left_to_brokers(request: TopicRequest) -> Finding | None:
+    """Leave a topic to the brokers that create it by settings of their own. Heals when they do.
+
+    In a topic with another number of partitions, brokers would not find groups or transactions.
+    """
+    name = request.topic_name
+    settings = BROKER_CREATED_TOPICS.get(name)
+    if settings is None:
+        return None
+    return Finding(
+        ConditionReason.LEFT_TO_BROKERS,
+        f"topic {name} does not exist yet; brokers create the topic by their settings {settings} "
+        "when they first need it, and Regent applies this resource then",
+        is_transient=True,
+    )
 
 
 def defaults_are_known(request: TopicRequest) -> Finding | None:
@@ -229,6 +248,7 @@ def assigned_brokers_are_alive(request: TopicRequest) -> Finding | None:
 
 
 CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
+    topic_is_not_left_to_brokers,
     defaults_are_known,
     enough_brokers_are_alive,
     assigned_brokers_are_alive,
@@ -237,9 +257,9 @@ CREATION_CHECKS: Final[tuple[Check[TopicRequest], ...]] = (
 
 
 def size_may_change(request: TopicRequest) -> Finding | None:
-    """Kafka finds groups and transactions by the number of partitions of two internal topics."""
+    """Brokers find groups and transactions by the number of partitions of an internal topic."""
     topic, declared = request.topic, request.resource.spec.partition_count
-    if topic is None or declared is None or request.topic_name not in FIXED_SIZE_TOPICS:
+    if topic is None or declared is None or request.topic_name not in BROKER_CREATED_TOPICS:
         return None
     actual = len(topic.partitions)
     if declared <= actual:
