@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 import yaml
-from cryptography.x509 import load_pem_x509_certificate
+from cryptography.x509 import DNSName, SubjectAlternativeName, load_pem_x509_certificate
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeApiError
@@ -33,11 +33,13 @@ HOOK: dict[str, Any] = {
     "evictionHook__brokerPods": {"app.kubernetes.io/name": "kafka", "tier": "data"},
 }
 NAME = "demo-regent-evictions"
+UNREADY = f"{NAME}-unready"
 WEBHOOK = ("ValidatingWebhookConfiguration", "kafka-demo-regent")
 
 
 def webhook(rendered: Rendered) -> dict[str, Any]:
-    (found,) = rendered[WEBHOOK]["webhooks"]
+    """The webhook that asks the pods that are ready."""
+    found, *_ = rendered[WEBHOOK]["webhooks"]
     return dict(found)
 
 
@@ -144,6 +146,35 @@ def test_the_api_server_trusts_the_certificate_and_knows_the_path(render: Render
     assert [(each["port"], each["targetPort"]) for each in ports] == [(443, "evictions")]
 
 
+def test_unready_pods_are_asked_when_a_missing_answer_evicts(render: Render) -> None:
+    """Without ZooKeeper no pod is ready. A pod that starts or ends must not be the only one asked,
+    since it may not answer: so the ready pods keep a Service of their own."""
+    rendered = render(**HOOK)
+    of_ready, of_all = rendered[WEBHOOK]["webhooks"]
+    assert of_all == {
+        **of_ready,
+        "name": "unready.evictions.kafka.regent.dev",
+        "clientConfig": {
+            **of_ready["clientConfig"],
+            "service": {**of_ready["clientConfig"]["service"], "name": UNREADY},
+        },
+    }
+    ready, unready = rendered["Service", NAME]["spec"], rendered["Service", UNREADY]["spec"]
+    assert unready == {**ready, "publishNotReadyAddresses": True}
+    assert "publishNotReadyAddresses" not in ready
+    certificate = load_pem_x509_certificate(text_of(rendered, f"{NAME}-tls", "tls.crt").encode())
+    names = certificate.extensions.get_extension_for_class(SubjectAlternativeName).value
+    assert names.get_values_for_type(DNSName) == [f"{NAME}.kafka.svc", f"{UNREADY}.kafka.svc"]
+
+
+def test_only_ready_pods_are_asked_when_a_missing_answer_refuses(render: Render) -> None:
+    """A pod that starts would make evictions fail of pods that are no brokers."""
+    rendered = render(**HOOK, evictionHook__failurePolicy="Fail")
+    (asked,) = rendered[WEBHOOK]["webhooks"]
+    assert (asked["failurePolicy"], asked["clientConfig"]["service"]["name"]) == ("Fail", NAME)
+    assert ("Service", UNREADY) not in rendered
+
+
 def test_certificates_of_somebody_else(render: Render) -> None:
     own = render(
         **HOOK, evictionHook__certificates={"secretName": "mine", "caBundle": "-----BEGIN"}
@@ -156,7 +187,7 @@ def test_certificates_of_somebody_else(render: Render) -> None:
         **HOOK, evictionHook__certificates__certManager={"enabled": True, "issuerRef": issuer}
     )
     spec = managed["Certificate", f"{NAME}-tls"]["spec"]
-    assert spec["dnsNames"] == [f"{NAME}.kafka.svc"]
+    assert spec["dnsNames"] == [f"{NAME}.kafka.svc", f"{UNREADY}.kafka.svc"]
     assert spec["issuerRef"] == issuer
     assert "caBundle" not in webhook(managed)["clientConfig"]
     assert managed[WEBHOOK]["metadata"]["annotations"] == {

@@ -223,6 +223,25 @@ def test_alerts_and_dashboard_only_if_asked_for(render: Render) -> None:
     assert json.loads(rendered[dashboard]["data"]["regent.json"])["title"] == "Regent"
 
 
+def test_unready_pods_are_reached_by_a_service_of_each_port(render: Render) -> None:
+    """Without ZooKeeper no pod is ready, and the API server, brokers, drivers and people ask."""
+    rendered = render(
+        endpoint__enabled=True,
+        metrics__service=True,
+        planner__spark__enabled=True,
+        planner__spark__images=["spark:*"],
+        planner__spark__serviceAccounts=["driver"],
+        evictionHook__enabled=True,
+        evictionHook__podNamespaces=["brokers"],
+        evictionHook__brokerPods={"app": "kafka"},
+    )
+    services = [each["spec"] for (kind, _), each in rendered.items() if kind == "Service"]
+    ports = {port["targetPort"] for each in services for port in each["ports"]}
+    assert ports == {"kafka", "http", "exchange", "evictions"}
+    published = [each for each in services if each.get("publishNotReadyAddresses")]
+    assert {port["targetPort"] for each in published for port in each["ports"]} == ports
+
+
 def test_names_that_look_like_numbers_are_text(render: Render) -> None:
     rendered = render(
         release="1e5",

@@ -72,6 +72,10 @@ Not cut off: roles and bindings may have longer names than what becomes a label 
 {{- printf "%s-evictions" (include "regent.fullname" . | trunc 53 | trimSuffix "-") }}
 {{- end }}
 
+{{- define "regent.unreadyEvictionsName" -}}
+{{- printf "%s-evictions-unready" (include "regent.fullname" . | trunc 45 | trimSuffix "-") }}
+{{- end }}
+
 {{- define "regent.evictionsCertificate" -}}
 {{- default (printf "%s-tls" (include "regent.evictionsName" .)) .Values.evictionHook.certificates.secretName }}
 {{- end }}
