@@ -244,22 +244,26 @@ class App:
         return self._controller.readiness_problem() or self._kube_health.problem()
 
     def _status(self) -> dict[str, object]:
-        kubernetes = None if self._settings.without_kubernetes else self._kube_health.status()
+        kubernetes = (
+            None
+            if self._settings.without_kubernetes
+            else {**self._kube_health.status(), "stall": self._stall()}
+        )
         return {**self._controller.status(), "kubernetes": kubernetes}
 
     def _remark(self) -> str | None:
-        remarks = (self._controller.remark(), self._kube_health.remark())
+        remarks = (self._controller.remark(), self._kube_health.remark(), self._stall())
         return "; ".join(remark for remark in remarks if remark is not None) or None
+
+    def _stall(self) -> str | None:
+        return None if self._kubernetes is None else self._kubernetes.stall()
 
     def _liveness_problem(self) -> str | None:
         problem = self._controller.liveness_problem()
-        operator = None if self._kubernetes is None else self._kubernetes.operator
-        if problem is None and operator is not None:
-            try:
-                operator.check_queue()
-            except RuntimeError as error:
-                problem = str(error)
-        return problem
+        if isinstance(self._controller, ControllerService):
+            # A restart for the sake of custom resources would cost the cluster its controller.
+            return problem
+        return problem or self._stall()
 
 
 def _kube_settings(settings: Settings) -> KubeSettings:

@@ -1,4 +1,4 @@
-"""The thin layer that kopf calls. kopf watches and serves the probes; nothing else is left to it.
+"""The thin layer that kopf calls. kopf watches, and does nothing else.
 
 Only ``on.event``: it writes nothing to the objects and keeps no progress. A handler puts the object
 into the cache and the key into the queue; it does no work, and needs no server that may be away.
@@ -12,9 +12,6 @@ from typing import Any, Final, cast
 import kopf
 
 from regent.resources.kind import GROUP, VERSION, ResourceKind
-
-Probe = Callable[[], Any]
-"""A liveness probe: returns what the endpoint shows, or raises to have the process restarted."""
 
 Login = Callable[[], Awaitable[kopf.AiohttpSession]]
 """Reads credentials."""
@@ -57,9 +54,7 @@ class HandlerContext:
         return self
 
 
-def build_registry(
-    kinds: Iterable[ResourceKind], probes: Mapping[str, Probe], login: Login
-) -> kopf.OperatorRegistry:
+def build_registry(kinds: Iterable[ResourceKind], login: Login) -> kopf.OperatorRegistry:
     """The registry with all handlers. Not the default one: importing must have no effects.
 
     Args:
@@ -74,8 +69,6 @@ def build_registry(
     async def on_login(**_: Any) -> kopf.AiohttpSession:
         return await login()
 
-    for name, probe in probes.items():
-        _register_probe(registry, name, probe)
     return registry
 
 
@@ -83,13 +76,6 @@ def _register_kind(registry: kopf.OperatorRegistry, kind: ResourceKind) -> None:
     @kopf.on.event(GROUP, VERSION, kind.plural, registry=registry, id=kind.kind.lower())
     async def on_event(event: Any, memo: Any, **_: Any) -> None:
         memo.on_event(kind.kind, event["type"], event["object"])
-
-
-def _register_probe(registry: kopf.OperatorRegistry, name: str, probe: Probe) -> None:
-    # Permanent: an exception is the answer, not something to be tried again.
-    @kopf.on.probe(registry=registry, id=name, errors=kopf.ErrorsMode.PERMANENT)
-    async def on_probe(**_: Any) -> Any:
-        return probe()
 
 
 def build_settings(*, page_size: int) -> kopf.OperatorSettings:

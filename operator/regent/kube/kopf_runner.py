@@ -6,12 +6,12 @@ import asyncio
 import signal
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import kopf
 
-from regent.kube.handlers import HandlerContext, Probe, build_registry, build_settings
+from regent.kube.handlers import HandlerContext, build_registry, build_settings
 from regent.kube.settings import PAGE_SIZE
 from regent.kube.watch_session import WatchSessions
 from regent.resources.kind import ResourceKind
@@ -31,7 +31,6 @@ class KopfOptions:
         on_signal: Called for SIGTERM and SIGINT, if this runs in the main thread. (kopf would stop
             at once, before the controller has handed over.)
         ready_flag: Set once all resources are watched.
-        probes: Liveness probes by name, for ``liveness_endpoint``.
         page_size: Objects per page when listing.
     """
 
@@ -39,8 +38,6 @@ class KopfOptions:
     on_event: Callable[[str, str | None, Mapping[str, Any]], None]
     on_signal: Callable[[], None]
     ready_flag: asyncio.Event | None = None
-    probes: Mapping[str, Probe] = field(default_factory=dict)
-    liveness_endpoint: str | None = None
     page_size: int = PAGE_SIZE
 
 
@@ -65,13 +62,12 @@ async def run_kopf(
     for future in watched:
         future.add_done_callback(stop)
     kopf_tasks = await kopf.spawn_tasks(
-        registry=build_registry(options.kinds, options.probes, sessions.login),
+        registry=build_registry(options.kinds, sessions.login),
         settings=build_settings(page_size=options.page_size),
         standalone=True,
         identity=_IDENTITY,
         clusterwide=not namespaces,
         namespaces=namespaces,
-        liveness_endpoint=options.liveness_endpoint,
         stop_flag=kopf_stop,
         ready_flag=options.ready_flag,
         memo=HandlerContext(on_event=options.on_event),

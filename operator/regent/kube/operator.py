@@ -32,7 +32,6 @@ from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
 from regent.kube.errors import KubeApiError, KubeError
 from regent.kube.event_recorder import EventRecorder
-from regent.kube.handlers import Probe
 from regent.kube.health import KubeHealth
 from regent.kube.kind_wiring import (
     KindSurroundings,
@@ -173,14 +172,9 @@ class KubeOperator:
         return [asyncio.create_task(coroutine, name=f"kube {name}") for name, coroutine in names]
 
     def watch(
-        self,
-        *,
-        stop_event: asyncio.Event,
-        on_signal: Callable[[], None],
-        probes: Mapping[str, Probe],
+        self, *, stop_event: asyncio.Event, on_signal: Callable[[], None]
     ) -> list[asyncio.Task[None]]:
-        """Start to watch, each kind by itself: one that cannot be read keeps no other waiting. The
-        probes are served beside the first one."""
+        """Start to watch, each kind by itself: one that cannot be read keeps no other waiting."""
         watches: list[asyncio.Task[None]] = []
         for kind, served in self.kinds.items():
             options = KopfOptions(
@@ -188,8 +182,6 @@ class KubeOperator:
                 on_event=self.on_event,
                 on_signal=on_signal,
                 ready_flag=served.watch.watching,
-                probes={"queue": self.check_queue, **probes},
-                liveness_endpoint=None if watches else self._settings.liveness_endpoint,
                 page_size=self._settings.page_size,
             )
             running = served.watch.run(options, stop_event=stop_event)
@@ -214,17 +206,6 @@ class KubeOperator:
     def on_event(self, kind: str, type_: str | None, body: Mapping[str, Any]) -> None:
         """Take in an event of kopf's stream; the type is None if it is from a list of kopf."""
         self._enqueue(self.kinds[kind].watch.take(type_, body))
-
-    def check_queue(self) -> dict[str, float]:
-        """Liveness probe: work moves. May be called in any thread.
-
-        Raises:
-            RuntimeError: If there is work and none of it was finished for too long.
-        """
-        stalled_s = self.queue.stalled_s()
-        if stalled_s > self._settings.stuck_after_s:
-            raise RuntimeError(f"no resource has been dealt with for {stalled_s:.0f} s")
-        return {"queued": float(len(self.queue)), "stalled_s": round(stalled_s, 1)}
 
     async def _reconcile(self, key: ObjectKey) -> Reconciled:
         try:
@@ -303,7 +284,6 @@ async def run_kube(
     *,
     stop_event: asyncio.Event,
     ready_flag: asyncio.Event | None = None,
-    probes: Mapping[str, Probe] | None = None,
     on_signal: Callable[[], None] | None = None,
     client: KubeClient | None = None,
     metrics: ResourceMetrics | None = None,
@@ -318,7 +298,6 @@ async def run_kube(
 
     Args:
         ready_flag: Set once all resources are known and watched.
-        probes: Further liveness probes by name, for ``settings.liveness_endpoint``.
         on_signal: Called for SIGTERM and SIGINT in the main thread; default: sets ``stop_event``.
         client: API client; default: one with the credentials of the environment. It is not closed
             if given.
@@ -355,9 +334,7 @@ async def run_kube(
         stack.push_async_callback(cancel, tasks)
         stack.push_async_callback(operator.recorder.finish)
         over = asyncio.Event()
-        watches = operator.watch(
-            stop_event=over, on_signal=on_signal or stop_event.set, probes=probes or {}
-        )
+        watches = operator.watch(stop_event=over, on_signal=on_signal or stop_event.set)
         stack.push_async_callback(_end, watches, over)
         starting = asyncio.create_task(operator.flag_readiness(ready_flag), name="kube start")
         stopping = asyncio.create_task(stop_event.wait(), name="kube stop")

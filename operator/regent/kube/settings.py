@@ -25,8 +25,6 @@ class KubeSettings:
         namespaces: Namespaces whose resources are served; none: all of them.
         selection: Which resources in them are served.
         topic_name_rules: Which namespaces may declare which topics.
-        liveness_endpoint: URL to serve the probes under, for instance
-            ``http://0.0.0.0:8081/healthz``; None: not served here.
         concurrency: Resources reconciled at the same time. They meet in batches of commands, so a
             large number makes bulk work fast and costs little.
         max_connections: HTTP connections to the API server for reading and writing. Watches have
@@ -46,8 +44,8 @@ class KubeSettings:
             process has been the controller for this long since it was written. Longer than any
             ZooKeeper session lasts without ZooKeeper: by then a newer controller would have ended
             this one's term.
-        stuck_after_s: The liveness probe fails when there is work and none of it was finished for
-            this long.
+        stuck_after_s: Seconds without any progress after which the work on custom resources counts
+            as stuck.
         page_size: Objects per page when listing.
         check_interval_s: How often a namespace that cannot be read is tried again, and how soon it
             is found out that a backup of the API server's store was restored.
@@ -67,7 +65,6 @@ class KubeSettings:
     namespaces: tuple[str, ...] = ()
     selection: ClusterSelection = field(default_factory=ClusterSelection)
     topic_name_rules: TopicNameRules = field(default_factory=TopicNameRules)
-    liveness_endpoint: str | None = None
     concurrency: int = 256
     max_connections: int = 16
     resync_interval_s: float = 600.0

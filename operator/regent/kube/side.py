@@ -92,6 +92,17 @@ class KubernetesSide:
             refused=0 if operator is None else len(operator.refused),
         )
 
+    def stall(self) -> str | None:
+        """Say since when the work on custom resources is stuck; None: it is not. May be called in
+        any thread."""
+        stalled_s = self.state().stalled_s
+        if stalled_s <= self._settings.stuck_after_s:
+            return None
+        return (
+            f"work on custom resources has been stuck for {stalled_s:.0f} s: keep the log, and "
+            "restart this Regent if the work does not go on"
+        )
+
     async def run(self, stop_event: asyncio.Event) -> None:
         """Serve whenever it is this replica's turn, until ``stop_event`` is set. A defect is logged
         and followed by another attempt."""

@@ -50,6 +50,7 @@ class _Kubernetes(msgspec.Struct):
     unreadableNamespaces: dict[str, str]  # noqa: N815
     unwritableNamespaces: dict[str, str]  # noqa: N815
     unkeptLease: str | None = None  # noqa: N815
+    stall: str | None = None
 
 
 class _RefusedPeer(msgspec.Struct):

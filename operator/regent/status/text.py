@@ -222,8 +222,9 @@ def _unserved(regent: Mapping[str, Any]) -> Iterator[str]:
     for key in ("problem", "unlisted"):
         if kubernetes.get(key):
             yield f"Kubernetes  no KafkaTopic is served: {kubernetes[key]}"
-    if kubernetes.get("unkeptLease"):
-        yield f"Kubernetes  {kubernetes['unkeptLease']}"
+    for key in ("unkeptLease", "stall"):
+        if kubernetes.get(key):
+            yield f"Kubernetes  {kubernetes[key]}"
     for key in ("unreadableNamespaces", "unwritableNamespaces"):
         for namespace, missing in kubernetes.get(key, {}).items():
             yield (f"Kubernetes  statuses in namespace {namespace} may be out of date: {missing}")

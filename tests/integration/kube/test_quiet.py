@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -15,9 +14,8 @@ from regent.kube.handlers import KOPF_FINALIZER
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
-from sandbox import KubernetesApi, wait_until_async
+from sandbox import KubernetesApi
 from sandbox.definitions import apply_definitions
-from sandbox.ports import lease_port
 from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -272,59 +270,6 @@ async def test_stopping_before_the_api_server_is_there(
     await asyncio.sleep(0)
     stop.set()
     await asyncio.wait_for(task, timeout=60)
-
-
-@pytest.fixture
-def port() -> Iterator[int]:
-    """A port that nobody gets meanwhile, no connection of another test either."""
-    with lease_port() as lease:
-        yield lease.port
-
-
-async def test_the_liveness_endpoint_tells_of_failing_probes(
-    namespace: Namespace, controller: LiveController, port: int
-) -> None:
-    import aiohttp
-
-    url = f"http://127.0.0.1:{port}/healthz"
-    failing = False
-
-    def probe() -> str:
-        if failing:
-            raise RuntimeError("the controller's loop does not move")
-        return "fine"
-
-    stop = asyncio.Event()
-    task = asyncio.create_task(
-        run_kube(
-            controller,
-            KubeSettings(namespaces=(namespace.name,), liveness_endpoint=url),
-            stop_event=stop,
-            probes={"controller": probe},
-        )
-    )
-
-    async def ask() -> tuple[int, str]:
-        async with aiohttp.ClientSession() as session:
-            try:
-                async with session.get(url) as response:
-                    return response.status, await response.text()
-            except aiohttp.ClientConnectionError:
-                return 0, ""
-
-    try:
-        _, text = await wait_until_async(
-            ask, until=lambda answer: answer[0] == 200, describe="the endpoint", timeout_s=120
-        )
-        assert json.loads(text)["controller"] == "fine"
-        failing = True
-        # kopf keeps an answer for ten seconds.
-        await wait_until_async(
-            ask, until=lambda answer: answer[0] == 500, describe="a failure", timeout_s=120
-        )
-    finally:
-        stop.set()
-        await task
 
 
 async def test_the_example_converges(namespace: Namespace, controller: LiveController) -> None:

@@ -482,7 +482,5 @@ class TestHandlers:
         assert copy.copy(context) is context
 
     def test_registries_do_not_touch_the_default_one(self) -> None:
-        registry = build_registry(
-            [KafkaTopic.kind], {"one": lambda: 1, "two": lambda: 2}, WatchSessions().login
-        )
+        registry = build_registry([KafkaTopic.kind], WatchSessions().login)
         assert registry is not kopf.get_default_registry()

@@ -19,7 +19,7 @@ from tests.unit.kube.test_topic_reconciler import Bench
 def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Whoever asks for progress ends the process otherwise, and with it the Kafka controller."""
+    """Otherwise probes and alerts call the work on custom resources stuck."""
     bench = Bench(body(version="5", adoptionPolicy="Refuse"))
     answer, ends = bench.store.request, list[float]()
 

@@ -154,6 +154,7 @@ def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
             "unreadableNamespaces": {"shop": "missing right: list"},
             "unwritableNamespaces": {"bank": "missing right: patch"},
             "unkeptLease": "the Lease cannot be kept: no right to get it",
+            "stall": "work on custom resources has been stuck for 130 s",
         },
     }
     output = render_status(report(regent=regent, regentProblem=None))
@@ -161,6 +162,7 @@ def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
     assert "statuses in namespace shop may be out of date: missing right: list" in output
     assert "statuses in namespace bank may be out of date: missing right: patch" in output
     assert "Kubernetes  the Lease cannot be kept: no right to get it" in output
+    assert "Kubernetes  work on custom resources has been stuck for 130 s" in output
 
 
 def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
