@@ -17,15 +17,17 @@ class UpstreamBrokers:
 
     def __init__(self, view: Callable[[], ClusterView]) -> None:
         self._view = view
-        self._seen: ClusterView | None = None
-        self._brokers: Sequence[UpstreamBroker] = ()
+        self._made: tuple[ClusterView | None, Sequence[UpstreamBroker]] = (None, ())
 
     def __call__(self) -> Sequence[UpstreamBroker]:
-        """As of now; made once for each view, as every request asks."""
+        """As of now; made once for each view, as every request asks. May be called from any
+        thread."""
         view = self._view()
-        if view is not self._seen:
-            self._seen, self._brokers = view, _brokers_of(view)
-        return self._brokers
+        seen, brokers = self._made
+        if view is not seen:
+            brokers = _brokers_of(view)
+            self._made = view, brokers
+        return brokers
 
 
 def _brokers_of(view: ClusterView) -> Sequence[UpstreamBroker]:

@@ -147,8 +147,18 @@ class KafkaServer:
         return api_versions_answer(request, listed, self._features())
 
     def problem(self) -> str | None:
-        """Why clients refuse to connect, as far as it is known. May be called from any thread."""
-        return None if self.tls is None else self.tls.problem()
+        """Why clients refuse to connect, or are not served, as far as it is known. May be called
+        from any thread."""
+        settings, passing = self.settings, self.pass_through
+        problems = (
+            None if self.tls is None else self.tls.problem(),
+            None
+            if passing is None
+            else passing.problem(
+                listener=settings.listener, security_protocol=settings.security_protocol
+            ),
+        )
+        return "; ".join(each for each in problems if each) or None
 
     def refused_peers(self) -> Sequence[Mapping[str, str]]:
         """See :meth:`RefusalLog.recent`. May be called from any thread."""

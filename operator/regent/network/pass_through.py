@@ -95,6 +95,36 @@ class PassThrough:
             self._limits, self._listed = limits, _listed(served, limits)
         return self._listed
 
+    def problem(self, *, listener: str, security_protocol: str) -> str | None:
+        """Why no request of a client can be passed on, though clients see Regent; None: requests
+        can, or no broker is known. May be called from any thread.
+
+        Args:
+            listener: That of the server's first port.
+            security_protocol: That of the server.
+        """
+        brokers = self._brokers()
+        matching = [self._matching(each, listener, security_protocol) for each in brokers]
+        if not brokers or any(len(each) == 1 for each in matching):
+            return None
+        names = sorted({each.listener for some in matching for each in some})
+        if names:
+            return (
+                f"clients of the listeners {', '.join(names)} cannot use Regent: all of these "
+                f"listeners have {security_protocol}, and endpoint_port does not tell which one a "
+                "client means; give all but one of them a port of its own in "
+                "endpoint_further_listeners, or name the listener of the clients in "
+                "endpoint_listener"
+            )
+        wanted = set(self.settings.listeners) - set(self.settings.further_listeners)
+        if not wanted:
+            return None  # each listener has a port of its own
+        return (
+            f"clients cannot use Regent at endpoint_port: no broker has a listener "
+            f"{' or '.join(sorted(wanted))} with {security_protocol}; correct endpoint_listener or "
+            "endpoint_announced_listeners"
+        )
+
     def upstream(self, peer: Peer, proved: Authenticating | None, *, group: str) -> Upstream:
         """A client's part.
 
@@ -226,27 +256,33 @@ class PassThrough:
         self, brokers: Sequence[UpstreamBroker], peer: Peer
     ) -> Sequence[tuple[UpstreamBroker, EndPoint]]:
         """Brokers with the listener that the client means: they answer with addresses of it."""
-        further = self.settings.further_listeners
-        is_further = peer.listener in further
-        wanted = (peer.listener,) if is_further else self.settings.listeners
         found = []
         for broker in brokers:
-            matching = [
-                each
-                for each in broker.broker.endpoints
-                if each.security_protocol == peer.security_protocol
-                and (not wanted or each.listener in wanted)
-                and (is_further or each.listener not in further)
-            ]
+            matching = self._matching(broker, peer.listener, peer.security_protocol)
             if len(matching) == 1:
                 found.append((broker, matching[0]))
         if not found:
             raise NotPassedOnError(
                 f"no broker has exactly one listener with {peer.security_protocol} that clients "
-                f"here may mean ({', '.join(wanted) or 'any'}): name theirs in endpoint_listener, "
-                "or give each a port in endpoint_further_listeners"
+                "here may mean: name theirs in endpoint_listener, or give each a port in "
+                "endpoint_further_listeners"
             )
         return found
+
+    def _matching(
+        self, broker: UpstreamBroker, listener: str, security_protocol: str
+    ) -> list[EndPoint]:
+        """Listeners of a broker that a client may mean, by the port that it has connected to."""
+        further = self.settings.further_listeners
+        is_further = listener in further
+        wanted = (listener,) if is_further else self.settings.listeners
+        return [
+            each
+            for each in broker.broker.endpoints
+            if each.security_protocol == security_protocol
+            and (not wanted or each.listener in wanted)
+            and (is_further or each.listener not in further)
+        ]
 
     def _evict(self) -> None:
         group = max(self._by_group.values(), key=len)

@@ -456,7 +456,8 @@ class EndpointPort(Protocol):
     """Where brokers and clients ask the controller."""
 
     def problem(self) -> str | None:
-        """Why nobody, or hardly anybody, can connect, or None. May be called from any thread."""
+        """Why nobody, or hardly anybody, can connect or is served, or None. May be called from any
+        thread."""
         ...
 
     def refused_peers(self) -> Sequence[Mapping[str, str]]:

@@ -237,8 +237,11 @@ class ControllerService(ServiceThread):
 
     def remark(self) -> str | None:
         """What is worth knowing though this process could be, or is, the controller; or None."""
-        failed = None if self._parts is None else self._parts.parts.problem()
-        return "; ".join(each for each in (failed, self._unserved()) if each) or None
+        parts = self._parts
+        failed = None if parts is None else parts.parts.problem()
+        endpoint = None if parts is None else parts.endpoint
+        unserved = None if endpoint is None else endpoint.problem()
+        return "; ".join(each for each in (failed, self._unserved(), unserved) if each) or None
 
     def _unserved(self) -> str | None:
         """Who cannot ask the controller."""

@@ -417,10 +417,15 @@ async def test_of_several_listeners_of_a_protocol_one_has_to_be_named(
     """Brokers answer with addresses of the listener that they are asked on."""
     async with one_broker(listeners=listeners) as (passed, broker, client):
         passed.listed[:] = [two_listeners(broker, "A", "B")]
+        problem = passed.server.problem()  # before any client fails
         client.send_frame(frame_of(3, 1, 1))
         if passed_on:
+            assert problem is None
             assert await client.frame()
         else:
+            named = ", ".join(listeners) or "A, B"
+            assert f"listeners {named} " in str(problem) or f"listener {named} " in str(problem)
+            assert "endpoint_listener" in str(problem)
             await client.closed()
             await closed_for(passed.server, CloseReason.NOT_PASSED_ON)
 
@@ -453,6 +458,8 @@ async def test_who_connects_to_the_port_of_a_listener_means_it(
         sockets = {name: listening_socket("127.0.0.1", 0, setting="endpoint") for name in further}
         port_of = {name: each.getsockname()[1] for name, each in sockets.items()}
         async with passed.serving(further_listening=sockets) as server:
+            is_ambiguous = "B" not in further  # at the port of all other listeners
+            assert (server.problem() is not None) is is_ambiguous
             port = port_of[further[-1]] if is_further else server.port
             async with connected(port) as client:
                 client.send_frame(frame_of(3, 1, 1))
