@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Final
 
 from regent.controller.view import ClusterView
@@ -294,7 +295,8 @@ class RebalancePlanning:
             return history, ()
         snapshot = await self._snapshot(self._tools, order)
         topics = dict.fromkeys(partition.topic for partition in snapshot.partitions)
-        forbidden = [name for name in topics if not self._rules.allow(key.namespace, name)]
+        may_move = partial(self._rules.allow, key.namespace)
+        forbidden = [name for name in topics if not may_move(name)]
         goals = replace(order.goals, pinned=tuple(sorted({*order.goals.pinned, *forbidden})))
         content = await asyncio.to_thread(snapshot.encode)
         job = None
@@ -309,7 +311,7 @@ class RebalancePlanning:
             extra={"resource": str(key), "partitions": len(snapshot.partitions)},
         )
         result = await runner.run(PlanTask(content, goals, job, history))
-        return await asyncio.to_thread(verified, result, goals), snapshot.remarks
+        return await asyncio.to_thread(verified, result, goals, may_move), snapshot.remarks
 
     async def _snapshot(self, tools: PlanningTools, order: PlanningOrder) -> Snapshot:
         """The cluster as it is, once it has the brokers of the order. One is taken at a time: it

@@ -20,7 +20,7 @@ from regent.kube.served_kind import ServedKind
 from regent.model.cluster import Broker
 from regent.model.log_dirs import LogDirs
 from regent.model.topic_name_rules import TopicNameRules
-from regent.planning.results import PlanResult, read_result
+from regent.planning.results import PlannedChange, PlannedChanges, PlanResult, read_result
 from regent.planning.snapshotting import Answers
 from regent.reconcile.reassignments.move_plan import Move, MovePlan, read_plan
 from regent_rebalance.cli import plan
@@ -41,6 +41,7 @@ class Planner:
         gate: Set: it answers.
         cancelled: How often nobody waited for its answer any more.
         defect: Raised instead of an answer.
+        handed_in: The answer of somebody else, which arrives instead of the planner's.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -49,6 +50,7 @@ class Planner:
         self.gate.set()
         self.cancelled = 0
         self.defect: Exception | None = None
+        self.handed_in: PlanResult | None = None
         self._file = folder / "snapshot.json"
 
     async def run(self, task: PlanTask) -> PlanResult:
@@ -60,6 +62,8 @@ class Planner:
             raise
         if self.defect is not None:
             raise self.defect
+        if self.handed_in is not None:
+            return self.handed_in
         return await asyncio.to_thread(self._run, task)
 
     def _run(self, task: PlanTask) -> PlanResult:
@@ -201,6 +205,38 @@ async def test_topics_that_the_namespace_may_not_move_are_pinned(tmp_path: Path)
         assert planner.tasks[0].goals.pinned == ("foreign",)
         assert cluster.replicas("foreign") == [(1, 2)] * 6
         assert spread(cluster)[3] > 0
+
+
+async def test_plan_is_refused_when_it_moves_a_foreign_topic_created_after_the_snapshot(
+    tmp_path: Path,
+) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        planner.gate.clear()
+        planner.handed_in = PlannedChanges((PlannedChange("foreign", 0, (1, 2), (1, 3)),))
+        move = rebalance(planner, rules=("shop=orders",))  # approved automatically
+
+        async def asked() -> int:
+            return len(planner.tasks)
+
+        async def seen() -> tuple[list[str], str | None]:
+            found = [each["message"] for each in move.status.get("problems", ())]
+            return found, move.status.get("startedAt")
+
+        async with move.served(controller):
+            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+            create_topic(cluster, controller, "foreign", [(1, 2)])
+            planner.gate.set()
+            problems, started_at = await wait_until_async(
+                seen, until=any, timeout_s=60, describe="an answer to the plan"
+            )
+        assert started_at is None
+        assert problems == [
+            "the planner has failed and is started again: its plan moves foreign-0, a topic that "
+            "topic_name_rules do not let the namespace move; find out who has handed it in"
+        ]
+        assert cluster.replicas("foreign") == [(1, 2)]
 
 
 def executed(controller: LiveController, topic: str) -> tuple[ObjectKey, dict[str, Any]]:

@@ -80,7 +80,8 @@ def plan_findings(
     *,
     checks: Sequence[Check[PlannedMove]] | None = None,
 ) -> Iterator[Finding]:
-    """What is wrong with the moves of a plan, whose partitions are where it has them.
+    """What is wrong with the moves of a plan, whose partitions are where it has them. Of a topic
+    that the namespace may not move nothing else is said.
 
     Args:
         checks: Default: :data:`MOVE_CHECKS`.
@@ -90,6 +91,11 @@ def plan_findings(
     keeps_racks = request.resource.spec.racks is RackPolicy.KEEP
     available, defaults = view.available_brokers, topic_defaults(view)
     for move in plan.moves:
+        field = fields.get(move.tp, "")
+        forbidden = _forbidden(request, move.topic, field)
+        if forbidden is not None:
+            yield forbidden
+            continue
         partition = find_partition(view.topics[move.topic], move.partition)
         assert partition is not None, f"{move.tp} is in the plan and not in the view"
         yield from all_findings(
@@ -99,7 +105,7 @@ def plan_findings(
                 partition=partition,
                 view=view,
                 config=request.configs.get(move.topic, {}),
-                field=fields.get(move.tp, ""),
+                field=field,
                 keeps_racks=keeps_racks,
                 available=available,
                 defaults=defaults,

@@ -187,6 +187,15 @@ def test_a_plan_is_made_again_without_a_broker_that_was_cordoned_meanwhile() -> 
     assert plan.status.plan is None
 
 
+def test_stored_plan_is_dropped_when_the_rules_forbid_a_topic_of_it() -> None:
+    approved = awaiting().model_copy(update={"spec": rebalance().spec})
+    plan = reconciled(approved, rules=("shop=others",))
+    assert plan.status is not None
+    assert (plan.status.phase, plan.status.plan, plan.commands) == (Phase.PENDING, None, ())
+    assert plan.planning == order(approved)
+    assert "topic_name_rules do not let namespace shop move topic orders" in plan.events[0].message
+
+
 def test_a_plan_that_was_out_of_date_when_it_came_is_made_again_after_a_pause() -> None:
     subject = rebalance()
     elsewhere = view(orders((2, 3), (1, 2), (1, 3)))

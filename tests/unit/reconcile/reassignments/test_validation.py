@@ -28,6 +28,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     tp,
     with_default,
 )
+from tests.unit.reconcile.reassignments.rebalances import SEEN, outcome, rebalance, reconciled
 from tests.unit.reconcile.requests import topic, view
 
 
@@ -279,6 +280,14 @@ def test_topics_that_the_namespace_may_not_declare_are_refused_and_nothing_is_sa
     whole = resource(replicationFactor={"secret": 3})
     plan = plan_reassignment(request(whole, view(orders((1, 2))), rules=["shop=orders"]))
     assert problems(plan) == [("TopicNameNotAllowed", "spec.replicationFactor[secret]")]
+
+
+def test_new_plan_is_refused_when_the_rules_forbid_a_topic_of_it() -> None:
+    subject = rebalance()
+    plan = reconciled(subject, SEEN, outcome(subject), rules=("shop=others",))
+    assert plan.status is not None
+    assert (plan.status.phase, plan.status.plan, plan.commands) == (Phase.INVALID, None, ())
+    assert {each.reason for each in plan.status.problems} == {"TopicNameNotAllowed"}
 
 
 def test_partitions_that_another_reassignment_moves_are_waited_for() -> None:
