@@ -40,6 +40,7 @@ from regent_rebalance.history_wanted import wanted_history
 from regent_rebalance.json_files import encode_plan, summary_document
 from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
+from regent_rebalance.problem import already_met
 from regent_rebalance.schedule import Limits
 from regent_rebalance.shortages import shortages_named
 from regent_rebalance.snapshot import Snapshot
@@ -195,6 +196,8 @@ def make(
     wanted = _goals(assumed, goals, **options)
     made = make_plan(assumed, wanted)
     made = described(assumed, wanted, made, limits, assumptions=assumptions)
+    for note in already_met(assumed, wanted):
+        click.echo(f"Note: {note}", err=True)
     if output is not None:
         save_plan(made, output)
     _save_report(made, report)

@@ -18,6 +18,7 @@ from regent_rebalance.goals import (
 from regent_rebalance.log_dirs import log_dir_notes
 from regent_rebalance.moves import Moves, disk_used, moves_of
 from regent_rebalance.plan import Plan
+from regent_rebalance.problem import already_met
 from regent_rebalance.ragged import Ints
 from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import UNKNOWN, Snapshot
@@ -51,7 +52,7 @@ def described(
         else None,
         brokers=brokers,
         schedule=dataclasses.replace(schedule, notes=notes),
-        notes=snapshot.notes,
+        notes=(*snapshot.notes, *already_met(snapshot, goals)),
     )
     return dataclasses.replace(plan, details=details)
 

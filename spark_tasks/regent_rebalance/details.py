@@ -48,7 +48,8 @@ class Details:
             can be carried out.
         replica_limits, leader_limits: Fewest and most that a broker is to have; None without such a
             goal.
-        notes: What is to be said of what it was made from, a sentence each.
+        notes: Remarks on the loads that it was made from, and on goals about brokers and topics
+            that the snapshot does not have, a sentence each.
     """
 
     assumptions: tuple[str, ...]

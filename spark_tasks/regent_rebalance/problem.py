@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import bisect
+import re
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -16,8 +18,10 @@ from regent_rebalance.goals import (
     Goals,
     balance_limits,
 )
-from regent_rebalance.ragged import Bools, Counts, Ints, offsets_of, owners, take
+from regent_rebalance.ragged import Bools, Counts, Ints, ints, offsets_of, owners, take
 from regent_rebalance.snapshot import Snapshot, listed
+
+_TOPIC_NAME: Final = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +113,12 @@ def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
     """Raises InvalidInputError for goals that do not fit the snapshot, InfeasibleGoalsError for
     partitions that fit nowhere."""
     brokers = snapshot.brokers
-    keeps = brokers.alive.copy()
-    keeps[brokers.positions_of(goals.drained, what="drained brokers")] = False
-    takes = keeps.copy()
-    takes[brokers.positions_of(goals.excluded, what="excluded brokers")] = False
-    topics = len(snapshot.topics)
-    factor_of, pinned = np.zeros(topics, np.int64), np.zeros(topics, np.bool_)
-    for topic in goals.pinned:
-        pinned[topic_number(snapshot, topic, what="pinned topics")] = True
+    _check_names(snapshot, goals)
+    keeps = brokers.alive & ~np.isin(brokers.ids, ints(goals.drained))
+    takes = keeps & ~np.isin(brokers.ids, ints(goals.excluded))
+    pins = frozenset(goals.pinned)
+    pinned = np.array([topic in pins for topic in snapshot.topics], dtype=np.bool_)
+    factor_of = np.zeros(len(snapshot.topics), np.int64)
     for topic, wanted in goals.replication_factor.items():
         factor_of[topic_number(snapshot, topic, what="replication factors")] = wanted
     stays = pinned[snapshot.topic]
@@ -144,6 +146,44 @@ def problem_of(snapshot: Snapshot, goals: Goals) -> Problem:
     )
     _check_placeable(snapshot, problem)
     return problem
+
+
+def already_met(snapshot: Snapshot, goals: Goals) -> tuple[str, ...]:
+    """Which drained or excluded brokers and pinned topics the snapshot does not have, a sentence
+    for each kind.
+
+    A dead broker without replicas and a deleted topic need no move, so they are no reason to refuse
+    a plan. A wrong id or name looks the same, so it is named.
+    """
+    ids = frozenset(snapshot.brokers.ids.tolist())
+    names = frozenset(snapshot.topics)
+    absent = (
+        ("drained brokers", "broker", "id", sorted({*goals.drained} - ids)),
+        ("excluded brokers", "broker", "id", sorted({*goals.excluded} - ids)),
+        ("pinned topics", "topic", "name", sorted({*goals.pinned} - names)),
+    )
+    return tuple(
+        f"{what}: the snapshot has no {kind} {listed(missing)}, so this needs no move; correct the "
+        f"{label} if it is wrong"
+        for what, kind, label, missing in absent
+        if missing
+    )
+
+
+def _check_names(snapshot: Snapshot, goals: Goals) -> None:
+    """Raise InvalidInputError for ids and names that no broker and no topic can ever have had."""
+    for what, ids in (("drained", goals.drained), ("excluded", goals.excluded)):
+        for broker in ids:
+            if broker < 0:
+                raise InvalidInputError(
+                    f"{what} brokers: no broker can have the id {broker}: give an id from 0 on"
+                )
+    for topic in sorted({*goals.pinned}.difference(snapshot.topics)):
+        if not _TOPIC_NAME.fullmatch(topic):
+            raise InvalidInputError(
+                f"pinned topics: no topic can have the name {topic!r}: give the whole name of each "
+                "topic; patterns are not supported"
+            )
 
 
 def topic_number(snapshot: Snapshot, topic: str, *, what: str) -> int:

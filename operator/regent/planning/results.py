@@ -70,7 +70,8 @@ class PlannedChanges:
         leader_changes: Partitions that get another leader.
         lower_bound: No plan that comes as close to the goals copies fewer replicas.
         missed: Soft goals that it does not meet.
-        notes: What the planner says of the loads that it was made from.
+        notes: What the planner says of the loads that it was made from, and of goals about brokers
+            and topics that the cluster does not have.
         warnings: What it says will go wrong: disks and log directories without room.
         short_of_room: Brokers whose disks have not room for all their new replicas before others
             have left.

@@ -194,11 +194,30 @@ def test_what_the_planner_cannot_do_is_said_in_its_words(
     assert "planner_history says where samples are" in found["message"]
     assert "plan" not in moves.get("rates")["status"]
 
-    moves.apply(reassignment("unknown", rebalance={"excludedBrokers": [77]}))
+    leaders = {
+        "goals": ["MinTopicLeadersPerBrokerGoal"],
+        "minTopicLeadersPerBroker": {"no-such-topic": 1},
+    }
+    moves.apply(reassignment("unknown", rebalance=leaders))
     moves.wait_for_condition("unknown", "Stalled", "True", "InvalidRebalance")
     found = condition(moves.get("unknown"), "Ready")
-    assert "the snapshot has no broker 77" in found["message"]
+    assert "the snapshot has no topic 'no-such-topic'" in found["message"]
     moves.delete("nowhere", "unknown", "rates")
+
+
+def test_absent_brokers_and_topics_are_remarks_of_a_plan(
+    cluster: Cluster, moves: Resources, process: RegentProcess
+) -> None:
+    absent = {"drainedBrokers": [77], "excludedBrokers": [78], "pinnedTopics": ["no-such-topic"]}
+    goals = {"goals": ["RackAwareGoal"], **absent}
+    moves.apply(reassignment("absent", rebalance=goals))
+    remarks = wait_completed(moves, "absent")["rebalance"]["remarks"]
+    assert [remark.split(",")[0] for remark in remarks if "has no" in remark] == [
+        "drained brokers: the snapshot has no broker 77",
+        "excluded brokers: the snapshot has no broker 78",
+        "pinned topics: the snapshot has no topic no-such-topic",
+    ]
+    moves.delete("absent")
 
 
 def test_a_broker_that_is_down_is_waited_for_and_nothing_is_moved_off_it(

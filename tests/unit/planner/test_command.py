@@ -158,7 +158,7 @@ def test_what_if_a_rack_were_lost_and_brokers_added(snapshot: Path, tmp_path: Pa
         (["--batch-copies", "0"], 1, "copies in a batch: 0"),
         (["--replication-factor", "x*=2"], 1, "no topic is like 'x*'"),
         (["--max-replicas", 1], 3, "ReplicaCapacityGoal: 5 replicas have no room"),
-        (["--drain", 9], 1, "no broker 9"),
+        (["--lose-broker", 9], 1, "no broker 9"),
         (["--replication-factor", "t0"], 2, "'t0' is not TOPIC=NUMBER"),
         (["--goal", "NoGoal"], 2, "NoGoal"),
         (["--replica-balance", "0.1"], 1, "0.1 is no threshold"),
@@ -180,6 +180,12 @@ def test_what_cannot_be_planned_is_said(
     assert result.exit_code == status
     assert message in result.output
     assert "Traceback" not in result.output
+
+
+def test_absent_broker_to_be_drained_is_named_on_standard_error(snapshot: Path) -> None:
+    run = regent_plan(snapshot, "--drain", "99")
+    assert run.exit_code == regent_plan(snapshot).exit_code
+    assert run.stderr.startswith("Note: drained brokers: the snapshot has no broker 99")
 
 
 def test_bytes_are_given_in_decimal_units() -> None:

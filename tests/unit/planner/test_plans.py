@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from regent_rebalance.describe import described
 from regent_rebalance.errors import InfeasibleGoalsError, InvalidInputError
 from regent_rebalance.goals import (
     DISK_DISTRIBUTION,
@@ -22,6 +23,7 @@ from regent_rebalance.goals import (
 from regent_rebalance.json_files import encode_plan
 from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
+from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import Snapshot
 from tests.unit.planner.clusters import cluster, clusters, executed, goals_for
 
@@ -206,9 +208,9 @@ def test_a_pinned_topic_that_shares_racks_is_named() -> None:
 @pytest.mark.parametrize(
     ("goals", "message"),
     [
-        (Goals(drained=(9,)), "drained brokers: the snapshot has no broker 9"),
-        (Goals(excluded=(9,)), "excluded brokers: the snapshot has no broker 9"),
-        (Goals(pinned=("x",)), "pinned topics: the snapshot has no topic 'x'"),
+        (Goals(drained=(-1,)), "drained brokers: no broker can have the id -1"),
+        (Goals(excluded=(-1,)), "excluded brokers: no broker can have the id -1"),
+        (Goals(pinned=("t*",)), "pinned topics: no topic can have the name 't\\*'"),
         (Goals(replication_factor={"x": 2}), "replication factors: the snapshot has no topic 'x'"),
         (Goals(pinned=("t0",), drained=(1,)), "topic t0 is pinned, and its partition 0 has a"),
     ],
@@ -216,6 +218,29 @@ def test_a_pinned_topic_that_shares_racks_is_named() -> None:
 def test_goals_that_do_not_fit_the_snapshot_are_refused(goals: Goals, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         make_plan(cluster(["a", "b"], [[1, 2]]), goals)
+
+
+@pytest.mark.parametrize(
+    ("goals", "note"),
+    [
+        (Goals(drained=(9,)), "drained brokers: the snapshot has no broker 9, so this needs no"),
+        (Goals(excluded=(9,)), "excluded brokers: the snapshot has no broker 9, so this needs no"),
+        (Goals(pinned=("x",)), "pinned topics: the snapshot has no topic x, so this needs no move"),
+    ],
+)
+def test_goals_about_absent_brokers_and_topics_are_met_and_noted(goals: Goals, note: str) -> None:
+    snapshot = cluster(["a", "b", "b"], [[1, 2], [1, 2], [3, 1]])
+    plan = make_plan(snapshot, goals)
+    assert plan.hash == make_plan(snapshot, Goals()).hash
+    details = described(snapshot, goals, plan, Limits()).details
+    assert details is not None
+    assert [each[: len(note)] for each in details.notes] == [note]
+
+
+def test_drained_broker_that_is_dead_and_empty_joins_one_that_hosts_replicas() -> None:
+    snapshot = cluster(["a", "b", "b"], [[1, 2], [1, 2]], alive=[True, False, True])
+    plan = make_plan(snapshot, Goals(drained=(2, 9)))
+    assert [set(replicas) for replicas in plan.changes.lists()[1]] == [{1, 3}, {1, 3}]
 
 
 @pytest.mark.parametrize(

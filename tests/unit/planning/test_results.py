@@ -70,9 +70,20 @@ def test_goals_that_cannot_be_met_are_sentences(tmp_path: Path) -> None:
 
 
 def test_goals_that_do_not_fit_are_refused(tmp_path: Path) -> None:
-    result = planned(tmp_path, PlannerGoals(excluded=(9,)))
+    names = ("MinTopicLeadersPerBrokerGoal",)
+    result = planned(tmp_path, PlannerGoals(names=names, min_leaders=(("gone", 1),)))
     assert isinstance(result, InvalidGoals)
-    assert result.problem.startswith("excluded brokers: the snapshot has no broker 9")
+    assert result.problem.startswith("least leaders: the snapshot has no topic 'gone'")
+
+
+def test_goals_about_absent_brokers_and_topics_are_notes_of_the_plan(tmp_path: Path) -> None:
+    result = planned(tmp_path, PlannerGoals(drained=(9,), excluded=(8,), pinned=("gone",)))
+    assert isinstance(result, PlannedChanges)
+    assert [note.split(",")[0] for note in result.notes] == [
+        "drained brokers: the snapshot has no broker 9",
+        "excluded brokers: the snapshot has no broker 8",
+        "pinned topics: the snapshot has no topic gone",
+    ]
 
 
 @pytest.mark.parametrize(
