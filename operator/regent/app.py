@@ -220,6 +220,7 @@ class App:
                     policy=SparkPolicy(
                         images=self._settings.spark_images,
                         service_accounts=self._settings.spark_service_accounts,
+                        workspaces=self._settings.spark_workspaces,
                     ),
                     concurrent_jobs=self._settings.spark_concurrent_jobs,
                 ),

@@ -17,6 +17,7 @@ SPARK: dict[str, Any] = {
     "planner__spark__enabled": True,
     "planner__spark__images": ["example.test/planner:*"],
     "planner__spark__serviceAccounts": ["spark", "planner"],
+    "planner__spark__workspaces": ["s3a://bucket/plans", "file:///plans"],
 }
 
 
@@ -62,6 +63,7 @@ def test_drivers_reach_every_pod_by_one_name(render: Render) -> None:
     assert (given.planner_exchange_host, given.planner_exchange_port) == ("0.0.0.0", 8090)
     assert given.spark_images == ("example.test/planner:*",)
     assert given.spark_service_accounts == ("spark", "planner")
+    assert given.spark_workspaces == ("s3a://bucket/plans", "file:///plans")
 
 
 def test_with_a_certificate_it_is_https(render: Render) -> None:

@@ -163,6 +163,8 @@ def value_paths() -> list[str]:
         ({**_HOOK, "evictionHook__brokerPods": {"app kafka": "yes"}}, "brokerPods"),
         ({**_HOOK, "evictionHook__brokerPods": {"app": "a=b"}}, "brokerPods"),
         ({"podDisruptionBudget__maxUnavailable": "half"}, "maxUnavailable"),
+        ({"planner__spark__workspaces": ["s3a://bucket/plans/../all"]}, "workspaces"),
+        ({"planner__spark__workspaces": ["s3a://key:secret@bucket/plans"]}, "workspaces"),
     ],
 )
 def test_bad_values_are_refused(render: Render, values: dict[str, Any], message: str) -> None:

@@ -18,6 +18,7 @@ import msgspec
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
 from regent.planning.snapshot import Snapshot
+from regent.planning.workspaces import workspace_problem
 from regent.resources.kind import GROUP
 from regent.resources.rebalance_spark import RebalanceSpark, SparkPod
 
@@ -50,17 +51,56 @@ _OWN_CONF: Final = {
     ),
 }
 
-_CONF_ALLOWED: Final = re.compile(
-    r"spark\.("
-    r"(broadcast|dynamicAllocation|eventLog|hadoop\.fs|io|locality|memory|network|rpc|scheduler"
-    r"|serializer|shuffle|speculation|sql|storage|task|ui)\..+"
-    r"|speculation|default\.parallelism|driver\.maxResultSize|executor\.heartbeatInterval"
-    r"|kubernetes\.(driver|executor)\.pod\.excludedFeatureSteps"
-    r"|kubernetes\.(memoryOverheadFactor|local\.dirs\.tmpfs)"
-    r")"
+_CONF_ALLOWED: Final = frozenset(
+    {
+        "spark.broadcast.blockSize",
+        "spark.broadcast.compress",
+        "spark.default.parallelism",
+        "spark.driver.maxResultSize",
+        "spark.dynamicAllocation.enabled",
+        "spark.dynamicAllocation.executorIdleTimeout",
+        "spark.dynamicAllocation.initialExecutors",
+        "spark.dynamicAllocation.maxExecutors",
+        "spark.dynamicAllocation.minExecutors",
+        "spark.dynamicAllocation.shuffleTracking.enabled",
+        "spark.executor.heartbeatInterval",
+        "spark.kubernetes.local.dirs.tmpfs",
+        "spark.kubernetes.memoryOverheadFactor",
+        "spark.locality.wait",
+        "spark.memory.fraction",
+        "spark.memory.offHeap.enabled",
+        "spark.memory.offHeap.size",
+        "spark.memory.storageFraction",
+        "spark.network.timeout",
+        "spark.rpc.askTimeout",
+        "spark.rpc.message.maxSize",
+        "spark.scheduler.maxRegisteredResourcesWaitingTime",
+        "spark.scheduler.minRegisteredResourcesRatio",
+        "spark.shuffle.compress",
+        "spark.shuffle.file.buffer",
+        "spark.shuffle.io.maxRetries",
+        "spark.shuffle.io.retryWait",
+        "spark.shuffle.spill.compress",
+        "spark.speculation",
+        "spark.speculation.interval",
+        "spark.speculation.multiplier",
+        "spark.speculation.quantile",
+        "spark.sql.adaptive.advisoryPartitionSizeInBytes",
+        "spark.sql.adaptive.coalescePartitions.enabled",
+        "spark.sql.adaptive.enabled",
+        "spark.sql.autoBroadcastJoinThreshold",
+        "spark.sql.broadcastTimeout",
+        "spark.sql.files.maxPartitionBytes",
+        "spark.sql.files.openCostInBytes",
+        "spark.sql.shuffle.partitions",
+        "spark.task.cpus",
+        "spark.task.maxFailures",
+        "spark.ui.enabled",
+    }
 )
-"""What tunes Spark, and no more: whoever writes a resource shall not get at volumes, namespaces or
-accounts that Regent may use and they may not."""
+"""Exact names: numbers, sizes, times and switches, the table of docs/spark.md. Among settings with
+the same beginnings are paths, URLs, class names and endpoints, which would give the author of a
+resource code, volumes, namespaces or accounts beyond those that the administrator allows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,10 +149,12 @@ class SparkPolicy:
     Attributes:
         images: Images, with ``*`` for any characters.
         service_accounts: Likewise.
+        workspaces: URLs of folders; a workspace is one of these or below one. None: no workspace.
     """
 
     images: tuple[str, ...]
     service_accounts: tuple[str, ...]
+    workspaces: tuple[str, ...] = ()
 
     def problem(self, options: RebalanceSpark) -> str | None:
         """Why a job is not made, and what to do; None: it is."""
@@ -131,13 +173,16 @@ class SparkPolicy:
                     f"spark.{name} {value!r} is not allowed: Regent's setting {setting} allows "
                     f"{named}"
                 )
-        refused = [key for key in sorted(options.spark_conf) if not _CONF_ALLOWED.fullmatch(key)]
+        refused = sorted(options.spark_conf.keys() - _CONF_ALLOWED)
         if refused:
             return (
-                f"spark.sparkConf has {refused[0]!r}, which is not passed on: only settings that "
-                "tune Spark are (docs/spark.md); take it out"
+                f"spark.sparkConf has {refused[0]!r}, which Regent does not pass on: remove it, or "
+                "have the administrator set it in the image (docs/spark.md lists what is passed on)"
             )
-        return None
+        if options.workspace is None:
+            return None
+        problem = workspace_problem(options.workspace, self.workspaces)
+        return None if problem is None else f"spark.workspace {problem}"
 
 
 def _matches(pattern: str, value: str) -> bool:

@@ -96,14 +96,15 @@ class RebalanceSpark(ApiModel):
     )
     spark_conf: dict[str, ConfValue] = Field(
         default={},
-        description="Settings that tune Spark. Those that would mount volumes, add code or choose "
-        "another namespace or account are refused.",
+        description="Settings that tune Spark, of those that docs/spark.md lists. Others are "
+        "refused.",
         max_length=MAX_SPARK_CONF,
     )
     workspace: str | None = Field(
         default=None,
         description="URL of a folder, such as s3a://bucket/plans, where the driver keeps copies of "
-        "the snapshot and the plan. Default: nowhere.",
+        "the snapshot and the plan. Regent's setting spark_workspaces has to allow it. Default: "
+        "nowhere.",
         max_length=1024,
         pattern=r"^[a-z][a-z0-9+.-]*:/[^\s]*$",
     )

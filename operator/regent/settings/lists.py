@@ -7,10 +7,14 @@ from typing import Annotated, Any, Final
 from pydantic import WithJsonSchema
 
 
-def _shaped(pattern: str) -> WithJsonSchema:
+def _shaped(pattern: str, **further: Any) -> WithJsonSchema:
     """The form of a text in the chart's schema: Helm refuses then what Regent would at its start.
-    The validators of the settings say in words what is wrong."""
-    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$"})
+    The validators of the settings say in words what is wrong.
+
+    Args:
+        further: Other keywords of the schema.
+    """
+    return WithJsonSchema({"type": "string", "pattern": f"^{pattern}$", **further})
 
 
 _PORT: Final = "([0-9]{1,4}|[0-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])"
@@ -24,6 +28,16 @@ Principal = Annotated[str, _shaped("[^:]+:.+")]
 TopicNameRuleText = Annotated[
     str,
     _shaped(r"\s*[-a-z0-9*]+\s*=\s*([a-zA-Z0-9._*-]|\{namespace\})+\s*"),
+]
+
+
+WorkspaceUrl = Annotated[
+    str,
+    _shaped(
+        r"[a-z][a-z0-9+.-]*:/[^\s%?#\\,]*",
+        # folders called . or .., and a password
+        **{"not": {"pattern": r":.*/\.\.?(/|$)|^[^/]*//[^/@]*:[^/]*@"}},
+    ),
 ]
 
 

@@ -14,6 +14,7 @@ from regent.files.small_files import read_small
 from regent.files.yaml_loading import load_yaml
 from regent.model.errors import ConfigurationError
 from regent.settings.process import ENVIRONMENT_PREFIX, Settings
+from regent_rebalance.secret_urls import masked
 
 _NEEDS: Final = (
     ("zookeeper_tls_ca_file", "zookeeper_tls"),
@@ -95,7 +96,7 @@ def _describe(problem: Mapping[str, Any]) -> str:
         similar = difflib.get_close_matches(name, Settings.model_fields, n=1)
         advice = f"did you mean {similar[0]}?" if similar else "docs/settings.md lists them all"
         return f"{name}: there is no such setting; {advice}"
-    given = repr(problem["input"])
+    given = masked(repr(problem["input"]))
     if len(given) > _GIVEN_MAX:
         given = f"{given[:_GIVEN_MAX]}..."
     return f"{name}: {problem['msg']} (given: {given})"

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, field_validator
 from pydantic_settings import NoDecode
 
-from regent.settings.lists import parts
+from regent.planning.workspaces import FolderUrl
+from regent.settings.lists import WorkspaceUrl, parts
 
 
 class SparkOptions(BaseModel):
@@ -65,7 +66,12 @@ class SparkOptions(BaseModel):
         description="Service accounts that `spec.rebalance.spark.serviceAccount` may name, in the "
         "same form. Whoever may create a PartitionReassignment has the planner's image run as one.",
     )
-
+    spark_workspaces: Annotated[tuple[WorkspaceUrl, ...], NoDecode] = Field(
+        default=(),
+        description="URLs of folders, separated by commas: `spec.rebalance.spark.workspace` may "
+        "name these, and folders below. Drivers write copies there of the snapshot, which has all "
+        "topics of the cluster, and of the plan. By default none.",
+    )
     spark_concurrent_jobs: int = Field(
         default=4,
         ge=1,
@@ -76,7 +82,14 @@ class SparkOptions(BaseModel):
         "partition, and 20 for a replica.",
     )
 
-    @field_validator("spark_images", "spark_service_accounts", mode="before")
+    @field_validator("spark_images", "spark_service_accounts", "spark_workspaces", mode="before")
     @classmethod
     def _split_patterns(cls, value: Any) -> Any:
         return parts(value, ",")
+
+    @field_validator("spark_workspaces")
+    @classmethod
+    def _check_workspaces(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        for url in value:
+            FolderUrl.parse(url)
+        return value

@@ -314,11 +314,20 @@ async def test_a_job_that_somebody_deletes_is_a_failure(
     assert "was deleted before it had a plan" in result.problem
 
 
-async def test_an_image_that_is_not_allowed_makes_no_job(
-    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
+@pytest.mark.parametrize(
+    "options",
+    [
+        RebalanceSpark(image="evil:1"),
+        RebalanceSpark(image=IMAGE, workspace="s3a://bucket/plans"),
+        RebalanceSpark(image=IMAGE, spark_conf={"spark.hadoop.fs.s3a.endpoint": "evil.test"}),
+    ],
+    ids=["image", "workspace", "setting of Spark"],
+)
+async def test_no_job_is_made_with_options_that_the_administrator_does_not_allow(
+    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, options: RebalanceSpark
 ) -> None:
     assert task.spark is not None
-    other = SparkTask(task.spark.owner, RebalanceSpark(image="evil:1"), task.spark.digest)
+    other = SparkTask(task.spark.owner, options, task.spark.digest)
     result = await runner.run(PlanTask(task.snapshot, task.goals, other))
     assert isinstance(result, InvalidGoals)
     assert operator_of_spark.jobs() == []

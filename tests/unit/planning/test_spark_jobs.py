@@ -23,6 +23,7 @@ from regent.planning.spark_jobs import (
     spark_application,
     task_digest,
 )
+from regent.planning.workspaces import workspace_problem
 from regent.resources.rebalance_spark import RebalanceSpark
 
 OWNER = PlanOwner("shop", "balance", "u1")
@@ -200,8 +201,24 @@ def test_without_images_nothing_is_allowed() -> None:
     ("key", "is_allowed"),
     [
         ("spark.sql.shuffle.partitions", True),
-        ("spark.hadoop.fs.s3a.endpoint", True),
-        ("spark.kubernetes.driver.pod.excludedFeatureSteps", True),
+        ("spark.dynamicAllocation.maxExecutors", True),
+        ("spark.speculation", True),
+        ("spark.hadoop.fs.s3a.endpoint", False),
+        ("spark.hadoop.fs.s3a.aws.credentials.provider", False),
+        ("spark.sql.catalogImplementation", False),
+        ("spark.sql.hive.metastore.jars.path", False),
+        ("spark.sql.extensions", False),
+        ("spark.sql.warehouse.dir", False),
+        ("spark.eventLog.dir", False),
+        ("spark.io.compression.codec", False),
+        ("spark.scheduler.allocation.file", False),
+        ("spark.shuffle.manager", False),
+        ("spark.storage.decommission.fallbackStorage.path", False),
+        ("spark.ui.filters", False),
+        # without the step DriverKubernetesCredentialsFeatureStep the pod has another account
+        ("spark.kubernetes.driver.pod.excludedFeatureSteps", False),
+        ("spark.sql.shuffle.partitions.x", False),
+        ("spark.sql.shuffle.partitions ", False),
         ("spark.kubernetes.driver.volumes.hostPath.x.options.path", False),
         ("spark.kubernetes.namespace", False),
         ("spark.kubernetes.authenticate.driver.serviceAccountName", False),
@@ -212,13 +229,90 @@ def test_without_images_nothing_is_allowed() -> None:
         ("Xspark.sql.x", False),
     ],
 )
-def test_of_the_settings_of_spark_those_pass_that_tune_it(key: str, is_allowed: bool) -> None:
+def test_spark_conf_passes_only_the_exact_names_that_tune_spark(key: str, is_allowed: bool) -> None:
     options = RebalanceSpark.model_validate(
         {"image": "example.test/planner:1", "sparkConf": {key: "1"}}
     )
     problem = POLICY.problem(options)
     assert (problem is None) == is_allowed
     assert problem is None or key in problem
+
+
+WORKSPACES = ("s3a://bucket/plans", "file:///plans/", "abfss://plans@account.test/regent")
+
+
+@pytest.mark.parametrize(
+    "workspace",
+    [
+        "s3a://bucket/plans",
+        "s3a://bucket/plans/",
+        "s3a://bucket//plans/team-a",
+        "s3://bucket/plans/team-a",
+        "file:/plans/a",
+        "file:////plans",
+        "abfss://plans@account.test/regent/a",
+    ],
+)
+def test_workspace_within_an_allowed_folder_is_taken(workspace: str) -> None:
+    assert workspace_problem(workspace, WORKSPACES) is None
+
+
+@pytest.mark.parametrize(
+    ("workspace", "problem"),
+    [
+        ("s3a://bucket/plans-of-others", "is not allowed"),
+        ("s3a://bucket", "is not allowed"),
+        ("s3a://bucket/", "is not allowed"),
+        ("s3a:/bucket/plans", "is not allowed"),
+        ("s3a:///bucket/plans", "is not allowed"),
+        ("s3a://bucket.evil.test/plans", "is not allowed"),
+        ("s3a://bucket@evil/plans", "is not allowed"),
+        ("s3a://evil@bucket/plans", "is not allowed"),
+        ("s3a://bucket:80/plans", "is not allowed"),
+        ("S3A://bucket/plans", "is no URL of a folder"),
+        ("hdfs://bucket/plans", "is not allowed"),
+        ("file://bucket/plans", "is not allowed"),
+        ("abfss://all@account.test/regent", "is not allowed"),
+        ("s3a://bucket/plans/../all", "is ambiguous"),
+        ("s3a://bucket/plans/..", "is ambiguous"),
+        ("s3a://bucket/plans/./a", "is ambiguous"),
+        ("s3a://bucket/plans/%2e%2e/all", "is ambiguous"),
+        ("s3a://bucket/plans/..%2fall", "is ambiguous"),
+        ("s3a://bucket/plans\\..\\all", "is ambiguous"),
+        ("s3a://bucket/plans?x", "is ambiguous"),
+        ("s3a://bucket/plans#x", "is ambiguous"),
+        ("s3a://bucket/plans/a b", "is ambiguous"),
+        ("s3a://bucket/plans\x00", "is no URL of a folder"),
+        ("s3a:plans", "is no URL of a folder"),
+        ("/plans", "is no URL of a folder"),
+        ("s3a://bucket:x@evil/plans", "has a password"),
+    ],
+)
+def test_workspace_outside_the_allowed_folders_is_refused(workspace: str, problem: str) -> None:
+    assert problem in (workspace_problem(workspace, WORKSPACES) or "it is taken")
+
+
+def test_no_workspace_is_allowed_by_default() -> None:
+    options = RebalanceSpark(image="example.test/planner:1", workspace="s3a://bucket/all")
+    assert POLICY.problem(options) == (
+        "spark.workspace 's3a://bucket/all' is not allowed: Regent's setting spark_workspaces "
+        "allows nothing"
+    )
+
+
+def test_refused_workspace_is_named_with_the_allowed_ones_and_without_secrets() -> None:
+    def problem(workspace: str, *allowed: str) -> str | None:
+        options = RebalanceSpark(image="planner:1", workspace=workspace)
+        policy = SparkPolicy(images=("*",), service_accounts=("*",), workspaces=allowed)
+        return policy.problem(options)
+
+    assert problem("s3a://bucket/all", *WORKSPACES[:2]) == (
+        "spark.workspace 's3a://bucket/all' is not allowed: Regent's setting spark_workspaces "
+        "allows s3a://bucket/plans, file:///plans/, and folders below"
+    )
+    said = problem("s3a://key:hunter2@bucket/plans?token=hunter2", *WORKSPACES)
+    assert said is not None
+    assert "hunter2" not in said
 
 
 def test_a_job_is_waited_for_until_it_has_ended() -> None:

@@ -127,11 +127,23 @@ def test_the_controller_id_is_drawn_where_no_broker_has_one() -> None:
         ({"zookeeper": "z:1", "missing_cluster": "ignore"}, "missing_cluster.*'create'"),
         ({"zookeeper": "z:1", "inter_broker_protocol": "new"}, "inter_broker_protocol"),
         ({"zookeeper": "z:1", "election_path": "regent"}, "election_path"),
+        ({"zookeeper": "z:1", "spark_workspaces": "plans"}, "spark_workspaces.*'plans' is no URL"),
+        (
+            {"zookeeper": "z:1", "spark_workspaces": "s3a://b/a, s3a://b/../c"},
+            "spark_workspaces.*'s3a://b/../c' is ambiguous",
+        ),
     ],
 )
 def test_what_cannot_work_is_named_with_its_value(options: dict[str, object], part: str) -> None:
     with pytest.raises(ConfigurationError, match=f"(?s){part}"):
         load_settings(options)
+
+
+def test_password_in_the_url_of_a_setting_is_refused_and_not_repeated() -> None:
+    with pytest.raises(ConfigurationError, match="has a password: leave it out") as caught:
+        load_settings({"zookeeper": "z:1", "spark_workspaces": "s3a://key:hunter2@bucket/plans"})
+    assert "s3a://key:***@bucket/plans" in str(caught.value)
+    assert "hunter2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

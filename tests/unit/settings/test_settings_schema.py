@@ -19,6 +19,16 @@ _TEXTS = (
     *("A://a:1", "A://:65535", "A://:65536", "A://:99999", "A://[::1]:1", "A://[a]:1", "A:a:1"),
     *("/a", "/regent", "/regent/a", "/regent/topic_ids/a", "/regent/topic_ids_", "/brokers/a"),
     *("/brokers_/a", "/a/brokers", "/a/..", "/a/./b", "/a/..b", "/a//b", "User:a", ":a", "*=a.*"),
+    *("s3a://b/a", "s3a://b/a/", "s3a://b", "file:/a", "file:///a/..b", "s3a:b", "S3a://b", "s3a:"),
+    *("s3a://b/../a", "s3a://b/a/.", "file:/..", "s3a://..", "s3a://k:s@b/a", "c@a://b", "a://k@b"),
+    *(
+        "s3a://b/a%2e",
+        "s3a://b/a?c=d",
+        "s3a://b/a#c",
+        "s3a://b\\a",
+        "s3a://b/a c",
+        "a://k@b:1/c:d@e",
+    ),
 )
 _NEEDED = {"endpoint_port": 0}
 """What gives every setting with a form an effect."""
