@@ -2,8 +2,7 @@
 
 The API server drops fields that it does not know, and reports no error. Without
 ``spec.clusterRef`` a resource that is for another Kafka cluster is served by the default Regent;
-without a field of its status Regent forgets what it has done, or says less than it should. And it
-fills in the defaults that the definition has, which stored objects keep under a later one. Helm
+without a field of its status Regent forgets what it has done, or says less than it should. Helm
 leaves definitions as they are when it upgrades.
 """
 
@@ -28,7 +27,6 @@ class DefinitionCheck:
 
     Args:
         fields: Names of the fields of the kind's spec and status, by part.
-        former_defaults: Names of the fields of its spec that have no default any more.
         health: Where it is said what is missing.
     """
 
@@ -40,12 +38,10 @@ class DefinitionCheck:
         settings: KubeSettings,
         *,
         health: KindHealth,
-        former_defaults: Set[str] = frozenset(),
     ) -> None:
         self._client = client
         self._kind = kind
         self._fields = fields
-        self._former_defaults = former_defaults
         self._settings = settings
         self._health = health
 
@@ -66,16 +62,7 @@ class DefinitionCheck:
     def _problem(self, parts: Mapping[str, Any]) -> str | None:
         """What is wrong with a definition, by the schemas of spec and status; None: nothing."""
         dropped = dropped_fields(parts, self._fields)
-        properties = parts.get("spec", {}).get("properties", {})
-        filled_in = [
-            f"spec.{name}: {properties[name]['default']}"
-            for name in sorted(self._former_defaults)
-            if "default" in properties.get(name, {})
-        ]
-        does = [f"drops {', '.join(dropped)}"] if dropped else []
-        if filled_in:
-            does.append(f"fills in {', '.join(filled_in)} where nobody has asked for it")
-        return _described(self._kind, dropped, " and ".join(does)) if does else None
+        return _described(self._kind, dropped) if dropped else None
 
 
 async def _parts(client: KubeClient, kind: ResourceKind) -> Mapping[str, Any] | None:
@@ -134,10 +121,10 @@ def _of_elements(schema: Mapping[str, Any]) -> Mapping[str, Any]:
         schema = elements
 
 
-def _described(kind: ResourceKind, dropped: tuple[str, ...], does: str) -> str:
+def _described(kind: ResourceKind, dropped: tuple[str, ...]) -> str:
     problem = (
         f"the CustomResourceDefinition {kind.crd_name} is older than this Regent: the API server "
-        f"{does}; `regent crds | kubectl apply -f -` updates it"
+        f"drops {', '.join(dropped)}; `regent crds | kubectl apply -f -` updates it"
     )
     if any(field.startswith("spec.") for field in dropped):
         problem += f", and {kind.kind}s that have these fields must be applied again"

@@ -314,12 +314,7 @@ def _served(
     on_gone: Callable[[ObjectKey], None] = lambda _: None,
 ) -> ServedKind:
     kind, health = descriptor.kind, around.health.of(descriptor.kind.kind)
-    cache = ObjectCache(
-        kind.kind,
-        index,
-        serves=around.settings.selection.serves,
-        filled_in=descriptor.filled_in,
-    )
+    cache = ObjectCache(kind.kind, index, serves=around.settings.selection.serves)
     writer = StatusWriter(
         around.client, descriptor, cache, on_news=around.enqueue, on_step=around.on_step
     )
@@ -356,7 +351,6 @@ def _served(
             {"spec": descriptor.spec_fields, "status": descriptor.status_fields},
             around.settings,
             health=health,
-            former_defaults=descriptor.former_defaults,
         ),
         writer=writer,
         reconciler=Reconciler(parts, reconciled),

@@ -101,7 +101,6 @@ class ObjectCache:
         kind: Its name.
         index: Kept up to date.
         serves: Whether an object is served here. Others are not kept.
-        filled_in: See :class:`~regent.reconcile.kinds.KindDescriptor`.
     """
 
     def __init__(
@@ -110,12 +109,10 @@ class ObjectCache:
         index: ObjectIndex,
         *,
         serves: Callable[[Mapping[str, Any]], bool] = lambda _: True,
-        filled_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: (),
     ) -> None:
         self._kind = kind
         self._index = index
         self._serves = serves
-        self._filled_in = filled_in
         # Versions by uid of objects that are not served: an older one may say that they are.
         self._unserved: dict[str, str] = {}
         # By uid, in the order in which they were found out: the versions of deletions, if known.
@@ -156,18 +153,16 @@ class ObjectCache:
         return ObjectKey(self._kind, metadata.get("namespace", ""), metadata["name"])
 
     def reduced(self, body: Mapping[str, Any]) -> dict[str, Any]:
-        """What is kept of an object, and what follows from the rest of it.
+        """Leave out the parts of an object that nothing here reads.
 
-        It can be put, or reduced again, in place of the object: so of a page that is listed the
-        rest need not stay until the last page.
+        The result can be put, or reduced again, in place of the object. So the other parts of a
+        listed page need not stay in memory until the last page is listed.
         """
         metadata = body["metadata"]
-        filled_in = body["filledIn"] if "filledIn" in body else self._filled_in(body)
         return {
             "metadata": {name: metadata[name] for name in _KEPT_METADATA if name in metadata},
             "spec": body.get("spec"),  # of another shape it is refused: an empty one would be valid
             "status": _mapping(body.get("status")),
-            "filledIn": filled_in,
         }
 
     def put(self, body: Mapping[str, Any]) -> frozenset[ObjectKey]:
@@ -370,8 +365,8 @@ def _mapping(value: object) -> Mapping[str, Any]:
 
 
 def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:
-    """What a reconciliation looks at. Labels and annotations are not among it. Nor is who manages
-    what, but what follows from that is."""
+    """The parts of an object that a reconciliation looks at, without labels, annotations and
+    managed fields."""
     metadata = body["metadata"]
     return (
         metadata.get("uid", ""),
@@ -379,7 +374,6 @@ def _essence(body: Mapping[str, Any]) -> tuple[Any, ...]:
         metadata.get("deletionTimestamp"),
         metadata.get("finalizers"),
         _mapping(body.get("status")),
-        body.get("filledIn"),
     )
 
 

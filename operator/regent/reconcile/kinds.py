@@ -27,11 +27,6 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
         conditions: Types of the conditions in its status, in their order.
         subjects: What an object declares, by name: a topic, for instance. Several resources that
             declare the same have to know of each other.
-        filled_in: Names of the fields of the spec that nobody has asked for, though they have a
-            value: an earlier definition had a default. It takes an object with all its metadata,
-            and those that ``parse`` takes say it under ``filledIn``.
-        former_defaults: Names of the fields of the spec that had a default in an earlier definition
-            and have none now.
         claim: The claim of an object to its subjects; None: it claims nothing. Claims that are
             equal say the same: a change that leaves the claim as it is, is no news for rivals.
         news: For which rivals it is news that the claim of another object was the first and is the
@@ -51,5 +46,3 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     news: Callable[
         [ClaimT | None, ClaimT | None, Collection[ClaimT]], Callable[[ClaimT | None], bool]
     ] = lambda *_: lambda _: True
-    former_defaults: frozenset[str] = frozenset()
-    filled_in: Callable[[Mapping[str, Any]], tuple[str, ...]] = lambda _: ()

@@ -45,7 +45,6 @@ class EventReason(enum.StrEnum):
     TOPIC_RECREATED_EXTERNALLY = "TopicRecreatedExternally"
     TOPIC_RETAINED = "TopicRetained"
     TOPIC_HANDED_OVER = "TopicHandedOver"
-    DELETION_POLICY_IGNORED = "DeletionPolicyIgnored"
     REASSIGNMENT_PLANNED = "ReassignmentPlanned"
     REASSIGNMENT_STARTED = "ReassignmentStarted"
     REASSIGNMENT_PAUSED = "ReassignmentPaused"

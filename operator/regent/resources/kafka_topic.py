@@ -23,7 +23,6 @@ from regent.resources.base import (
     CustomResource,
     ObjectMeta,
 )
-from regent.resources.field_owners import LaterDefault, has_owner
 from regent.resources.kafka_topic_status import (
     MAX_CONFIG_KEYS,
     MAX_REPLICAS,
@@ -43,11 +42,6 @@ from regent.resources.status_reading import read_status
 FINALIZER: Final = "kafka.regent.dev/topic"
 """Keeps a resource until its topic is deleted, or while its topic protects it."""
 
-_POLICY: Final = "deletionPolicy"
-
-FORMER_DEFAULTS: Final = frozenset({_POLICY})
-"""Fields of the spec that had a default in an earlier definition, and have none now."""
-
 ConfigValue = str | int | float | bool | None
 """A configuration value as people write it in YAML; None: hands off."""
 
@@ -65,9 +59,6 @@ class ForeignDeletionPolicy(enum.StrEnum):
 
     ALERT = "Alert"
     RECREATE = "Recreate"
-
-
-_LATER: Final = LaterDefault("onForeignDeletion", ForeignDeletionPolicy.ALERT)
 
 
 class ManagementPolicy(enum.StrEnum):
@@ -261,11 +252,7 @@ class KafkaTopicSpec(ApiModel):
 
 
 class KafkaTopic(CustomResource):
-    """A topic of the Kafka cluster that Regent controls.
-
-    Attributes:
-        filled_in: What :func:`filled_in_fields` says of the object. The API does not have it.
-    """
+    """A topic of the Kafka cluster that Regent controls."""
 
     kind: ClassVar[ResourceKind] = ResourceKind(
         kind="KafkaTopic",
@@ -312,12 +299,6 @@ class KafkaTopic(CustomResource):
 
     spec: KafkaTopicSpec
     status: KafkaTopicStatus = Field(default=KafkaTopicStatus())
-    filled_in: tuple[str, ...] = ()
-
-    @property
-    def deletion_policy(self) -> DeletionPolicy | None:
-        """The policy that somebody has asked for."""
-        return None if _POLICY in self.filled_in else self.spec.deletion_policy
 
     @property
     def topic_name(self) -> str:
@@ -378,7 +359,7 @@ def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         raw = body.get("spec")
-        policy = raw.get(_POLICY) if isinstance(raw, Mapping) else None
+        policy = raw.get("deletionPolicy") if isinstance(raw, Mapping) else None
         return UnreadableTopic(
             metadata,
             status,
@@ -386,23 +367,7 @@ def parse_kafka_topic(body: Mapping[str, Any]) -> KafkaTopic | UnreadableTopic:
             problem=first["msg"],
             is_protected=policy == DeletionPolicy.PROTECT,
         )
-    filled_in = tuple(body.get("filledIn", ()))
-    return KafkaTopic(metadata=metadata, spec=spec, status=status, filled_in=filled_in)
-
-
-def filled_in_fields(body: Mapping[str, Any]) -> tuple[str, ...]:
-    """Names of the fields of the spec whose value was the default of an earlier definition, and
-    that nobody has asked for.
-
-    The earliest definition had one default that later ones do not have.
-
-    Args:
-        body: The object as the API has it, with all its metadata.
-    """
-    spec = body.get("spec")
-    if not isinstance(spec, Mapping) or spec.get(_POLICY) != DeletionPolicy.DELETE:
-        return ()
-    return () if has_owner(body, _POLICY, later=_LATER) else (_POLICY,)
+    return KafkaTopic(metadata=metadata, spec=spec, status=status)
 
 
 def _field_path(location: tuple[int | str, ...]) -> str:

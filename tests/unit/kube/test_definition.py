@@ -143,7 +143,6 @@ async def checking(client: KubeClient) -> AsyncIterator[KubeHealth]:
         FIELDS,
         KubeSettings(check_interval_s=0.01),
         health=health.of("KafkaTopic"),
-        former_defaults=KAFKA_TOPIC.former_defaults,
     )
     running = asyncio.create_task(check.run())
     try:
@@ -187,18 +186,3 @@ async def test_nothing_is_said_of_a_definition_that_is_not_shown(
             server.asked, until=lambda n: n > 1, describe="two checks", timeout_s=60
         )
         assert health.remark() is None
-
-
-async def test_a_default_that_is_none_any_more_is_named(
-    server: ApiServer, client: KubeClient
-) -> None:
-    """What is filled in looks like a wish, and stays when the definition is updated."""
-    server.schemas = schemas("partitions", "clusterRef", "deletionPolicy")
-    [schema] = server.schemas["components"]["schemas"].values()
-    schema["properties"]["spec"]["properties"]["deletionPolicy"] = {"default": "Delete"}
-    async with checking(client) as health:
-        named = await remark_of(health, until=bool)
-        assert "fills in spec.deletionPolicy: Delete where nobody has asked for it" in named
-        assert "drops" not in named
-        schema["properties"]["spec"]["properties"]["deletionPolicy"] = {}
-        await remark_of(health, until=lambda said: not said)

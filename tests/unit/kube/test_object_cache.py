@@ -97,40 +97,6 @@ def test_managed_fields_and_annotations_are_not_kept() -> None:
     assert "annotations" not in known.body["metadata"]
 
 
-def test_of_the_managed_fields_is_kept_what_follows_from_them() -> None:
-    """Who asks for the value that is there already changes nothing but these notes."""
-    cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC), filled_in=KAFKA_TOPIC.filled_in)
-    cache.put(body(deletionPolicy="Delete"))
-    known = cache.get(key())
-    assert known is not None
-    resource = KAFKA_TOPIC.parse(known.body)
-    assert isinstance(resource, KafkaTopic)
-    assert resource.deletion_policy is None
-    owned = {"operation": "Apply", "fieldsV1": {"f:spec": {"f:deletionPolicy": {}}}}
-    asked = body(version="2", deletionPolicy="Delete", metadata={"managedFields": [owned]})
-    assert cache.put(asked) == {key()}
-    known = cache.get(key())
-    assert known is not None
-    resource = KAFKA_TOPIC.parse(known.body)
-    assert isinstance(resource, KafkaTopic)
-    assert resource.deletion_policy == "Delete"
-
-
-def test_a_wish_outlasts_that_its_object_is_put_back_from_what_is_kept() -> None:
-    """A namespace cannot be read any more while the API server goes back to an earlier state."""
-    cache = ObjectCache("KafkaTopic", ClaimIndex(KAFKA_TOPIC), filled_in=KAFKA_TOPIC.filled_in)
-    owned = {"operation": "Apply", "fieldsV1": {"f:spec": {"f:deletionPolicy": {}}}}
-    cache.put(body(deletionPolicy="Delete", metadata={"managedFields": [owned]}))
-    known = cache.get(key())
-    assert known is not None
-    cache.replace_all([known.body], listed_version="3", is_restarted=True)
-    known = cache.get(key())
-    assert known is not None
-    resource = KAFKA_TOPIC.parse(known.body)
-    assert isinstance(resource, KafkaTopic)
-    assert resource.deletion_policy == "Delete"
-
-
 def test_a_rival_is_news_for_those_that_it_goes_before() -> None:
     cache, index = topic_cache()
     cache.put(body("b", topicName="shared"))

@@ -152,9 +152,8 @@ DEFAULTS: dict[type[CustomResource], dict[str, object]] = {
 
 @pytest.mark.parametrize("resource", RESOURCES)
 def test_defaults_stay_as_they_are(resource: type[CustomResource]) -> None:
-    """A default is stored with every object, and looks like a wish from then on: objects of an
-    earlier definition keep what another default was, also after a rollback to it. So one that is
-    changed or taken away has to be told from a wish (``regent.resources.field_owners``)."""
+    """The API server stores a default with every object, and from then on the stored value looks
+    like a declared value: objects keep the former default under a later definition."""
     spec = _schema(crd(resource))["properties"]["spec"]
     found = {path[1:]: node["default"] for path, node in _nodes(spec) if "default" in node}
     assert found == DEFAULTS[resource]

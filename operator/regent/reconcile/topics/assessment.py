@@ -7,7 +7,6 @@ from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding
 from regent.reconcile.dispatch import Dispatch, describe_commands
 from regent.reconcile.topics.checks import foreign_config_problem
-from regent.reconcile.topics.deletion_policy import NOT_ASKED_FOR, is_policy_ignored
 from regent.reconcile.topics.replication_factor import replica_change_assessment
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import (
@@ -43,8 +42,6 @@ def assess(
     if replicas is not None:
         return leadership_assessment_or(request, replicas)
     message = _as_declared(request)
-    if is_policy_ignored(request.resource, request.ownership_if_kept):
-        message += f"; {NOT_ASKED_FOR}"
     foreign = foreign_config_problem(request)
     if foreign is not None:
         message += f"; brokers could not load what somebody else has configured: {foreign}"

@@ -16,11 +16,7 @@ from regent.reconcile.dispatch import describe_commands
 from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.commands import dispatch_for_topic
-from regent.reconcile.topics.deletion_policy import (
-    NOT_ASKED_FOR,
-    effective_deletion_policy,
-    is_policy_ignored,
-)
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
 from regent.reconcile.topics.drift import drift
 from regent.reconcile.topics.other_cluster import (
     release_in_other_cluster,
@@ -221,8 +217,6 @@ def _why_retained(request: TopicRequest) -> str:
         return "it is an internal topic, which is never deleted"
     if request.resource.spec.deletion_policy is DeletionPolicy.RETAIN:
         return "deletionPolicy is Retain"
-    if is_policy_ignored(request.resource, request.ownership_if_kept):
-        return f"this resource did not create it, and {NOT_ASKED_FOR}"
     return "this resource did not create it, and deletionPolicy does not say Delete"
 
 

@@ -11,11 +11,9 @@ from regent.resources.base import field_names
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import (
     FINALIZER,
-    FORMER_DEFAULTS,
     KafkaTopic,
     KafkaTopicSpec,
     UnreadableTopic,
-    filled_in_fields,
     parse_kafka_topic,
     topic_name_of,
 )
@@ -53,6 +51,4 @@ KAFKA_TOPIC: Final[KindDescriptor[KafkaTopic | UnreadableTopic, Claim]] = KindDe
     subjects=_subjects,
     claim=_claim,
     news=news,
-    former_defaults=FORMER_DEFAULTS,
-    filled_in=filled_in_fields,
 )

@@ -29,11 +29,7 @@ from regent.reconcile.topics.checks import (
 )
 from regent.reconcile.topics.commands import dispatch_for_topic
 from regent.reconcile.topics.deletion import plan_deletion
-from regent.reconcile.topics.deletion_policy import (
-    NOT_ASKED_FOR,
-    effective_deletion_policy,
-    is_policy_ignored,
-)
+from regent.reconcile.topics.deletion_policy import effective_deletion_policy
 from regent.reconcile.topics.drift import (
     change_commands,
     creation_command,
@@ -262,7 +258,7 @@ def _plan_existing(request: TopicRequest) -> TopicPlan:
         # What somebody else has changed is shown before it is corrected.
         status_first=bool(sent.send) and is_new_drift(request.record, status),
         finalizer=_hold(request),
-        events=(*_adoption_events(request), *_ignored_policy_events(request)),
+        events=_adoption_events(request),
         requeue_after_s=sent.wait_s,
     )
 
@@ -276,21 +272,6 @@ def _adoption_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
     origin = "was deleted and created again by somebody else" if was_lost else "existed before"
     message = f"took over topic {request.topic_name}, which {origin}"
     return (PlannedEvent(EventReason.TOPIC_ADOPTED, message),)
-
-
-def _ignored_policy_events(request: TopicRequest) -> tuple[PlannedEvent, ...]:
-    """That the spec says Delete and the topic is retained all the same, unless it is known."""
-    is_known = request.record.deletion_policy is DeletionPolicy.RETAIN
-    if is_known or not is_policy_ignored(request.resource, request.ownership_if_kept):
-        return ()
-    message = (
-        f"topic {request.topic_name} will stay when this resource is deleted: {NOT_ASKED_FOR}; "
-        "remove it from the spec, or ask for the deletion: kubectl apply --server-side with "
-        "deletionPolicy: Delete"
-    )
-    return (
-        PlannedEvent(EventReason.DELETION_POLICY_IGNORED, message, is_warning=True, is_logged=True),
-    )
 
 
 def _plan_reading(request: TopicRequest) -> TopicPlan:
