@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
+from regent.controller.commands import Accepted, AlterPartitionReassignments
 from regent.kube.client import KubeClient
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.waiting import cancel
+from regent.model.partition import TopicPartition
 from regent.reconcile.plan import PlannedEvent
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.errors import CommandError
@@ -199,7 +201,7 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     namespace.apply(topic("orders", partitions=2, replicaAssignment=[[1, 2], [2, 3]]))
     await namespace.wait_condition("orders", "Ready", "True")
 
-    assignment = [[1, 2], [3, 2], [1, 3], [2, 1]]
+    assignment = [[1, 2], [3, 1], [1, 3], [2, 1]]
     namespace.patch(
         "orders", partitions=4, replicaAssignment=assignment, config={"retention.ms": 7}
     )
@@ -210,14 +212,16 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
         describe="everything but the place of replicas to be changed",
     )
     assert body["status"]["drift"] == [
-        {"field": "replicaAssignment[1]", "desired": "[3, 2]", "actual": "[2, 3]"}
+        {"field": "replicaAssignment[1]", "desired": "[3, 1]", "actual": "[2, 3]"}
     ]
     assert (body["status"]["partitionSummary"], body["status"]["replicaSummary"]) == ("4/4", "2/2")
     assert controller.cluster.config("orders") == {"retention.ms": "7"}
 
-    # Another controller has moved it, and Regent is back.
-    controller.cluster.assign("orders", [(1, 2), (3, 2), (1, 3), (2, 1)])
-    controller.expire_session()
+    # A PartitionReassignment moves the partition.
+    controller.cluster.expect_move("orders", 1, (3, 1))
+    move = AlterPartitionReassignments({TopicPartition("orders", 1): (3, 1)})
+    (outcome,) = await controller.submit([move])
+    assert isinstance(outcome, Accepted), outcome
     await namespace.wait_condition("orders", "Ready", "True")
 
 

@@ -18,6 +18,7 @@ from regent.controller.view import ClusterView, TopicView
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
+from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     FIRST_ID,
@@ -61,6 +62,27 @@ class TestLimits:
         assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
         assert "have a PartitionReassignment move them" in said(plan).message
         assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
+
+    def test_topic_is_ready_when_only_the_order_of_replicas_differs(self) -> None:
+        """A BrokerDrain of the mode Leadership has moved the preferred leader."""
+        subject = owned(replicaAssignment=[[1, 2], [1, 2]])
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert state(plan) == READY
+        assert plan.status is not None
+        assert plan.status.drift == ()
+        assert plan.commands == ()
+        for condition in (ConditionType.READY, ConditionType.SYNCED):
+            message = said(plan, condition).message
+            assert "1 of 2 partitions have another order of replicas than declared" in message
+            assert "partition 1 with [2, 1] instead of [1, 2]" in message
+
+    def test_only_partitions_in_another_place_stall_the_topic(self) -> None:
+        subject = owned(replicaAssignment=[[2, 1], [3, 1]])
+        plan = plan_topic(request(subject, view(topic()), config={}))
+        assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
+        assert "1 partitions have other replicas than declared" in said(plan).message
+        assert plan.status is not None
+        assert [entry.field for entry in plan.status.drift] == ["replicaAssignment[1]"]
 
     def test_a_number_that_is_missing_among_the_partitions_is_named(self) -> None:
         """As after an edit of the topic's node. Clients would send to partition 1."""

@@ -10,6 +10,7 @@ from regent.reconcile.topics.checks import foreign_config_problem
 from regent.reconcile.topics.replication_factor import replica_change_assessment
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.status import (
+    as_declared_message,
     leadership_assessment,
     refusal_assessment,
     silence_assessment,
@@ -51,9 +52,10 @@ def assess(
 
 
 def _as_declared(request: TopicRequest) -> str:
+    message = as_declared_message(request)
     if is_internal_topic(request.topic_name):
-        return "the topic is as declared; being an internal one, it is never deleted"
-    return "the topic is as declared"
+        message += "; being an internal one, it is never deleted"
+    return message
 
 
 def leadership_assessment_or(request: TopicRequest, otherwise: Assessment) -> Assessment:

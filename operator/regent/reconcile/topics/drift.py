@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -119,17 +120,50 @@ def first_missing_number(topic: TopicView) -> int | None:
 def moved_partitions(
     topic: TopicView, spec: KafkaTopicSpec
 ) -> list[tuple[PartitionView, tuple[int, ...]]]:
-    """Partitions that are elsewhere than declared, each with where it is declared to be.
+    """Partitions with replicas on other brokers than declared, each with the declared replicas.
 
-    Numbers count, not places: a node that somebody has edited need not have all numbers.
+    The order does not count: see :func:`described_order`.
     """
-    declared = spec.replica_assignment or ()
     return [
-        (partition, declared[partition.partition])
-        for partition in topic.partitions
-        if partition.partition < len(declared)
-        and partition.target_replicas != declared[partition.partition]
+        (partition, declared)
+        for partition, declared in _with_declared_replicas(topic, spec)
+        if sorted(partition.target_replicas) != sorted(declared)
     ]
+
+
+def described_order(topic: TopicView, spec: KafkaTopicSpec) -> str | None:
+    """A sentence about partitions with the declared replicas in another order, None without one.
+
+    The order is no drift. It decides about the preferred leader and takes no data, and the
+    resources that move leaders decide about it: BrokerDrains of the mode Leadership, for instance,
+    and what takes them back.
+    """
+    reordered = [
+        (partition, declared)
+        for partition, declared in _with_declared_replicas(topic, spec)
+        if partition.target_replicas != declared
+        and sorted(partition.target_replicas) == sorted(declared)
+    ]
+    if not reordered:
+        return None
+    first, declared = reordered[0]
+    return (
+        f"{len(reordered)} of {len(topic.partitions)} partitions have another order of replicas "
+        f"than declared, the first is partition {first.partition} with "
+        f"{list(first.target_replicas)} instead of {list(declared)}; a KafkaTopic leaves the order "
+        "to BrokerDrains and PartitionReassignments"
+    )
+
+
+def _with_declared_replicas(
+    topic: TopicView, spec: KafkaTopicSpec
+) -> Iterator[tuple[PartitionView, tuple[int, ...]]]:
+    """Partitions whose replicas are declared. The number of a partition counts, not its place in
+    the list: a node that somebody has edited need not have all numbers."""
+    declared = spec.replica_assignment or ()
+    for partition in topic.partitions:
+        if partition.partition < len(declared):
+            yield partition, declared[partition.partition]
 
 
 def _config_drift(request: TopicRequest) -> tuple[DriftEntry, ...]:

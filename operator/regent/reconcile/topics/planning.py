@@ -47,7 +47,12 @@ from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.replication_factor import replica_change
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
-from regent.reconcile.topics.status import blind_status, is_being_born, observed_status
+from regent.reconcile.topics.status import (
+    as_declared_message,
+    blind_status,
+    is_being_born,
+    observed_status,
+)
 from regent.reconcile.topics.transitions import is_new_drift
 from regent.reconcile.verdicts import CLUSTER_LOADING, Assessment, Progress
 from regent.resources.conditions import ConditionReason
@@ -303,7 +308,7 @@ def _plan_watching(request: TopicRequest) -> TopicPlan:
         assessment = Assessment(Progress.STALLED, gap.reason, gap.text)
     else:
         entries = drift(request)
-        state = describe_drift(entries) if entries else "the topic is as declared"
+        state = describe_drift(entries) if entries else as_declared_message(request)
         assessment = leadership_assessment_or(
             request,
             Assessment(Progress.READY, reason, f"{reason.lower()}: nothing is written; {state}"),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.topics.deletion_policy import effective_deletion_policy
-from regent.reconcile.topics.drift import describe_drift
+from regent.reconcile.topics.drift import describe_drift, described_order
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import (
@@ -34,8 +34,16 @@ from regent.resources.kafka_topic_status import (
 DOMAIN_CONDITIONS: Final = (ConditionType.SYNCED, ConditionType.HEALTHY)
 
 
-def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> Verdict:
+def as_declared_message(request: TopicRequest) -> str:
+    """That the topic is as declared, with the differences that are no drift."""
+    topic = request.topic
+    order = None if topic is None else described_order(topic, request.resource.spec)
+    return "the topic is as declared" if order is None else f"the topic is as declared; {order}"
+
+
+def synced_verdict(request: TopicRequest, entries: tuple[DriftEntry, ...]) -> Verdict:
     """Whether the topic looks as declared, for a view that knows."""
+    topic = request.topic
     if topic is None:
         reason, message = ConditionReason.TOPIC_NOT_FOUND, "the topic does not exist"
     elif topic.is_being_deleted:
@@ -47,7 +55,7 @@ def synced_verdict(topic: TopicView | None, entries: tuple[DriftEntry, ...]) -> 
             ConditionType.SYNCED,
             ConditionStatus.TRUE,
             ConditionReason.AS_DECLARED,
-            "the topic is as declared",
+            as_declared_message(request),
         )
     return Verdict(ConditionType.SYNCED, ConditionStatus.FALSE, reason, message)
 
@@ -303,7 +311,7 @@ def observed_status(
         request.record,
         (
             *summary_verdicts(assessment),
-            synced_verdict(request.topic, entries),
+            synced_verdict(request, entries),
             healthy_verdict(request.topic),
         ),
         **observed_fields(request),
