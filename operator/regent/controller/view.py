@@ -138,6 +138,11 @@ class TopicView(msgspec.Struct, frozen=True):
         return max((len(p.replicas) - len(p.adding_replicas) for p in self.partitions), default=0)
 
     @property
+    def is_throttled(self) -> bool:
+        """Whether Regent throttles the copies of a partition."""
+        return any(p.throttle is not None for p in self.partitions)
+
+    @property
     def leaderless(self) -> int:
         return sum(not p.has_leader for p in self.partitions)
 

@@ -15,6 +15,7 @@ from regent.zk_data.decoding import BrokerId, PartitionId, json_decoder, json_ob
 
 LEADER_REPLICAS: Final = "leader.replication.throttled.replicas"
 FOLLOWER_REPLICAS: Final = "follower.replication.throttled.replicas"
+THROTTLED_REPLICAS: Final = (LEADER_REPLICAS, FOLLOWER_REPLICAS)
 """Configurations of a topic (KIP-73): replicas as ``partition:broker``, or ``*``."""
 
 LEADER_RATE: Final = "leader.replication.throttled.rate"

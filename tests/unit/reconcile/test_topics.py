@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from regent.controller.commands import (
@@ -15,12 +16,14 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller.view import TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
 from regent.reconcile.request import INACTIVE_GRACE_S, Absence
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
+from regent.zk_data.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
 from tests.unit.reconcile.requests import (
     FIRST_ID,
     ID,
@@ -216,6 +219,16 @@ class TestWhatTheViewCannotTell:
         assert plan.commands == ()
 
 
+AS_DECLARED = {"retention.ms": "5"}
+
+
+def throttled_topic() -> TopicView:
+    """A topic with a partition whose copies Regent throttles."""
+    first, *others = topic().partitions
+    throttled = msgspec.structs.replace(first, throttle=1024)
+    return msgspec.structs.replace(topic(), partitions=(throttled, *others))
+
+
 class TestExisting:
     def test_its_configuration_is_read_first(self) -> None:
         plan = plan_topic(request(owned(), view(topic())))
@@ -344,6 +357,37 @@ class TestExisting:
         assert plan.commands == ()
         assert plan.status is not None
         assert plan.status.managed_config == ()
+
+    def test_declared_throttled_replicas_wait_while_a_move_is_throttled(self) -> None:
+        moves = {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
+        subject = owned(config={LEADER_REPLICAS: "0:1", "retention.ms": 5})
+        now = {**moves, "retention.ms": "7"}
+        plan = plan_topic(request(subject, view(throttled_topic()), config=now))
+        assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "5"}),)
+        assert plan.status is not None
+        assert [entry.field for entry in plan.status.drift] == ["config[retention.ms]"]
+        plan = plan_topic(
+            request(subject, view(throttled_topic()), config={**moves, **AS_DECLARED})
+        )
+        assert plan.commands == ()
+        assert state(plan) == {**READY, "Synced": "Unknown/ReassignmentInProgress"}
+        for condition in (ConditionType.READY, ConditionType.SYNCED):
+            assert (
+                f"move of the topic owns config[{LEADER_REPLICAS}];"
+                in said(plan, condition).message
+            )
+        ended = plan_topic(request(subject, view(topic()), config=AS_DECLARED))
+        assert ended.commands == (AlterTopicConfig("orders", {LEADER_REPLICAS: "0:1"}),)
+
+    def test_throttled_replicas_that_are_declared_no_longer_are_reset_after_the_move(self) -> None:
+        config = {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "*"}
+        subject = owned(status={"managedConfig": [FOLLOWER_REPLICAS]})
+        plan = plan_topic(request(subject, view(throttled_topic()), config=config))
+        assert plan.commands == ()
+        assert plan.status is not None
+        assert plan.status.managed_config == (FOLLOWER_REPLICAS,)
+        ended = plan_topic(request(owned(status=after(plan)), view(topic()), config=config))
+        assert ended.commands == (AlterTopicConfig("orders", remove=(FOLLOWER_REPLICAS,)),)
 
     def test_one_refused_command_does_not_hold_up_the_other(self) -> None:
         subject = owned(partitions=4, config={"retention.ms": 1})

@@ -37,6 +37,7 @@ from regent.zk_data.config import (
 )
 from regent.zk_data.operations import Create, Operation, SetData
 from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode
+from regent.zk_data.throttles import THROTTLED_REPLICAS
 
 
 async def process_broker_facts(
@@ -54,7 +55,7 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     The notification reaches us as well: elections that the change allows follow from it.
     """
     topic = command.topic
-    refused = not_usable(active, topic)
+    refused = not_usable(active, topic) or _throttled_replicas_refused(active, command)
     if refused is not None:
         return refused
     path = paths.topic_config(topic)
@@ -91,6 +92,23 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
         raise_if_moved(results)
         return not_written(topic, operations, results)
     return Accepted()
+
+
+def _throttled_replicas_refused(
+    active: ActiveController, command: AlterTopicConfig
+) -> Rejected | None:
+    """The refusal of another list of throttled replicas while a throttled move of the topic owns
+    the list: the command was planned before the move began."""
+    if command.topic not in active.context.throttles.topics:
+        return None
+    for key in THROTTLED_REPLICAS:
+        if key in command.set or key in command.remove:
+            return Rejected(
+                Reason.REASSIGNMENT_IN_PROGRESS,
+                f"a throttled move of topic {command.topic!r} owns {key} until the move has ended",
+                f'config["{key}"]',
+            )
+    return None
 
 
 async def describe_topic_configs(

@@ -20,6 +20,7 @@ from regent.reconcile.topics.request import TopicRequest
 from regent.resources.conditions import enumerate_some, shorten
 from regent.resources.kafka_topic import KafkaTopicSpec
 from regent.resources.kafka_topic_status import DriftEntry
+from regent.zk_data.throttles import THROTTLED_REPLICAS
 
 REPLICAS_FIELD: Final = "replicas"
 """The field of an entry of status.drift about the number of replicas."""
@@ -30,10 +31,15 @@ _MAX_VALUE_LENGTH: Final = 256
 
 @dataclass(frozen=True, slots=True)
 class ConfigDifference:
-    """Keys to be set and keys to be reset to the cluster's default, both sorted."""
+    """Keys to be set and keys to be reset to the cluster's default, both sorted.
+
+    Attributes:
+        left_to_moves: Keys to be set or reset once the throttled moves of the topic have ended.
+    """
 
     to_set: dict[str, str]
     to_reset: tuple[str, ...]
+    left_to_moves: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
         return bool(self.to_set or self.to_reset)
@@ -44,26 +50,49 @@ def config_difference(request: TopicRequest) -> ConfigDifference:
 
     A key is reset only if this resource has set it: it was in spec once (status.managedConfig) and
     is not any more. All other keys belong to somebody else.
+
+    The lists of throttled replicas belong to the controller while the controller throttles a move
+    of the topic. A declared value would end the throttle. The controller keeps the entries of
+    others, and removes its own when the move ends.
     """
     if request.config is None:
         return ConfigDifference({}, ())
     actual, spec = request.config, request.resource.spec
     desired = spec.desired_config
     managed = request.record.managed_config if request.owns_topic else ()
+    to_set = {k: v for k, v in desired.items() if not is_same_value(k, v, actual.get(k))}
+    to_reset = tuple(
+        key
+        for key in sorted(managed)
+        if key in actual and key not in desired and key not in spec.hands_off
+    )
+    left = tuple(key for key in THROTTLED_REPLICAS if key in to_set or key in to_reset)
+    if not left or request.topic is None or not request.topic.is_throttled:
+        return ConfigDifference(to_set, to_reset)
     return ConfigDifference(
-        {k: v for k, v in desired.items() if not is_same_value(k, v, actual.get(k))},
-        tuple(
-            key
-            for key in sorted(managed)
-            if key in actual and key not in desired and key not in spec.hands_off
-        ),
+        {key: value for key, value in to_set.items() if key not in left},
+        tuple(key for key in to_reset if key not in left),
+        left,
     )
 
 
 def managed_keys(request: TopicRequest) -> tuple[str, ...]:
     """Configuration keys that the resource answers for: those declared and those still to reset."""
     difference = config_difference(request)
-    return tuple(sorted({*request.resource.spec.desired_config, *difference.to_reset}))
+    desired = request.resource.spec.desired_config
+    return tuple(sorted({*desired, *difference.to_reset, *difference.left_to_moves}))
+
+
+def described_keys_of_moves(request: TopicRequest) -> str | None:
+    """A sentence about declared keys that moves own at present, None without such a key."""
+    keys = config_difference(request).left_to_moves
+    if not keys:
+        return None
+    shown = " and ".join(f"config[{key}]" for key in keys)
+    return (
+        f"a throttled move of the topic owns {shown}; the declaration counts again when the move "
+        "has ended"
+    )
 
 
 def drift(request: TopicRequest) -> tuple[DriftEntry, ...]:

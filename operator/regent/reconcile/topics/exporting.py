@@ -17,12 +17,7 @@ from regent.model.topic import MAX_PARTITIONS
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int, unlikely_values
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.kind import API_VERSION
-
-_THROTTLES: Final = (
-    "leader.replication.throttled.replicas",
-    "follower.replication.throttled.replicas",
-)
-"""Set and removed by tools while they move replicas."""
+from regent.zk_data.throttles import THROTTLED_REPLICAS
 
 _MAX_NAME_LENGTH: Final = 253
 _HASH_LENGTH: Final = 8
@@ -108,10 +103,12 @@ def _declarable(
     config: Mapping[str, str], replication_factor: int, left_out: list[str]
 ) -> dict[str, str]:
     """The part of the configuration that Regent accepts."""
-    declared = {key: value for key, value in sorted(config.items()) if key not in _THROTTLES}
+    declared = {
+        key: value for key, value in sorted(config.items()) if key not in THROTTLED_REPLICAS
+    }
     left_out += [
         f"config[{key}]: it belongs to whoever moves replicas"
-        for key in _THROTTLES
+        for key in THROTTLED_REPLICAS
         if key in config
     ]
     min_insync = parse_int(declared.get(MIN_INSYNC_REPLICAS, ""))

@@ -9,7 +9,11 @@ from typing import Any, Final
 from regent.controller.view import PartitionHealth, PartitionView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.topics.deletion_policy import effective_deletion_policy
-from regent.reconcile.topics.drift import describe_drift, described_order
+from regent.reconcile.topics.drift import (
+    describe_drift,
+    described_keys_of_moves,
+    described_order,
+)
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import (
@@ -38,7 +42,8 @@ def as_declared_message(request: TopicRequest) -> str:
     """That the topic is as declared, with the differences that are no drift."""
     topic = request.topic
     order = None if topic is None else described_order(topic, request.resource.spec)
-    return "the topic is as declared" if order is None else f"the topic is as declared; {order}"
+    notes = (order, described_keys_of_moves(request))
+    return "; ".join(("the topic is as declared", *(note for note in notes if note is not None)))
 
 
 def synced_verdict(request: TopicRequest, entries: tuple[DriftEntry, ...]) -> Verdict:
@@ -50,6 +55,13 @@ def synced_verdict(request: TopicRequest, entries: tuple[DriftEntry, ...]) -> Ve
         return unknown_verdict(ConditionType.SYNCED, "the topic is being deleted")
     elif entries:
         reason, message = ConditionReason.DRIFTED, describe_drift(entries)
+    elif (left := described_keys_of_moves(request)) is not None:
+        return Verdict(
+            ConditionType.SYNCED,
+            ConditionStatus.UNKNOWN,
+            ConditionReason.REASSIGNMENT_IN_PROGRESS,
+            left,
+        )
     else:
         return Verdict(
             ConditionType.SYNCED,

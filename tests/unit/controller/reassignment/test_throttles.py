@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from regent.controller import effects
-from regent.controller.commands import PartitionResult
+from regent.controller.commands import (
+    Accepted,
+    AlterTopicConfig,
+    PartitionResult,
+    Reason,
+    Rejected,
+)
 from regent.controller.reassignment.reassignments import abandon
 from regent.controller.term.watch_check import process_watch_check
+from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.runtime.view_publisher import topic_view
@@ -210,6 +218,26 @@ def test_what_others_throttle_stays() -> None:
         "log.cleaner.threads": "2",
     }
     assert not cluster.world.exists(throttled_topic("t"))
+
+
+@pytest.mark.parametrize(
+    "change", [{"set": {FOLLOWER_REPLICAS: ""}}, {"remove": [LEADER_REPLICAS]}]
+)
+def test_lists_of_throttled_replicas_are_not_altered_while_a_move_is_throttled(
+    change: Mapping[str, Any],
+) -> None:
+    """The command was planned before the move began."""
+    cluster = Cluster((1, 2)).start()
+    set_topic_config(cluster, follower_replication_throttled_replicas="1:9")
+    command = AlterTopicConfig("t", **change)
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    (refused,) = cluster.world.run(process_commands(cluster.active, [command]))
+    assert isinstance(refused, Rejected)
+    assert refused.reason is Reason.REASSIGNMENT_IN_PROGRESS
+    assert lists(cluster) == ("0:2,0:1", "1:9,0:3")
+    cluster.sync(1, 2, 3)
+    assert lists(cluster) == (None, "1:9")
+    assert cluster.world.run(process_commands(cluster.active, [command])) == (Accepted(),)
 
 
 def test_a_rate_for_all_brokers_is_not_exceeded() -> None:
