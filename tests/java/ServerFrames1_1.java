@@ -32,7 +32,11 @@ final class ServerFrames1_1 {
             Map.entry("value", List.of("config_value")),
             Map.entry("timeoutMs", List.of("timeout")),
             Map.entry("topicNames", List.of("topics")),
-            Map.entry("responses", List.of("topic_error_codes")));
+            Map.entry("responses", List.of("topic_error_codes")),
+            Map.entry("results", List.of("resources")),
+            Map.entry("configurationKeys", List.of("config_names")),
+            Map.entry("synonyms", List.of("config_synonyms")),
+            Map.entry("source", List.of("config_source")));
 
     public static void main(String[] args) throws Exception {
         for (ServerCases.Case c : ServerCases.read(Path.of(args[0]))) {
@@ -80,6 +84,7 @@ final class ServerFrames1_1 {
 
     private static Object value(Type type, JsonNode node) throws Exception {
         if (node.isNull()) return null;
+        if (type == Type.INT8) return node.numberValue().byteValue();
         if (type == Type.INT16) return (short) node.intValue();
         if (type == Type.INT32) return node.intValue();
         if (type == Type.INT64) return node.longValue();

@@ -22,6 +22,10 @@ from regent.protocol.entities.controlled_shutdown import (
 from regent.protocol.entities.create_topics import CREATE_TOPICS_REQUEST, CREATE_TOPICS_RESPONSE
 from regent.protocol.entities.declaration import Message
 from regent.protocol.entities.delete_topics import DELETE_TOPICS_REQUEST, DELETE_TOPICS_RESPONSE
+from regent.protocol.entities.describe_configs import (
+    DESCRIBE_CONFIGS_REQUEST,
+    DESCRIBE_CONFIGS_RESPONSE,
+)
 from regent.protocol.entities.leader_and_isr import (
     LEADER_AND_ISR_REQUEST,
     LEADER_AND_ISR_RESPONSE,
@@ -119,7 +123,10 @@ ALTER_PARTITION_REASSIGNMENTS: Final = _of_kio(45, "AlterPartitionReassignments"
 LIST_PARTITION_REASSIGNMENTS: Final = _of_kio(46, "ListPartitionReassignments", range(1))
 ALTER_USER_SCRAM_CREDENTIALS: Final = _of_kio(51, "AlterUserScramCredentials", range(1))
 UPDATE_FEATURES: Final = _of_kio(57, "UpdateFeatures", range(2))
-DESCRIBE_CONFIGS: Final = _of_kio(32, "DescribeConfigs", range(1, 5))
+DESCRIBE_CONFIGS: Final = _completed(
+    _declared("DescribeConfigs", DESCRIBE_CONFIGS_REQUEST, DESCRIBE_CONFIGS_RESPONSE),
+    _of_kio(32, "DescribeConfigs", range(1, 5)),
+)
 ALTER_CONFIGS: Final = _of_kio(33, "AlterConfigs", range(3))
 ALTER_REPLICA_LOG_DIRS: Final = _of_kio(34, "AlterReplicaLogDirs", range(3), oldest_entity=1)
 DESCRIBE_LOG_DIRS: Final = _of_kio(35, "DescribeLogDirs", range(5), oldest_entity=1)

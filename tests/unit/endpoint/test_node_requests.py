@@ -170,9 +170,12 @@ def resources(version: int, *names: tuple[int, str]) -> dict[str, Any]:
         {"resourceType": kind, "resourceName": name, "configurationKeys": None}
         for kind, name in names
     ]
-    return {"resources": found, "includeSynonyms": False} | (
-        {"includeDocumentation": False} if version >= 3 else {}
-    )
+    fields: dict[str, Any] = {"resources": found}
+    if version >= 1:
+        fields["includeSynonyms"] = False
+    if version >= 3:
+        fields["includeDocumentation"] = False
+    return fields
 
 
 BROKER, LOGGER, TOPIC = 4, 8, 2
@@ -306,7 +309,7 @@ async def test_another_controller_reads_that_we_follow(version: int) -> None:
 
 @pytest.mark.parametrize("version", UPDATE_METADATA.requests)
 async def test_another_controllers_metadata_is_taken(version: int) -> None:
-    states = "ungroupedPartitionStates" if version == 4 else "topicStates"
+    states = "ungroupedPartitionStates" if version <= 4 else "topicStates"
     fields = {"controllerId": 1, "controllerEpoch": 5, states: [], "liveBrokers": []}
     assert (await answer(UPDATE_METADATA, version, fields)).error_code is ErrorCode.none
 

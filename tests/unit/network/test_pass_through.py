@@ -295,7 +295,7 @@ async def test_what_all_live_brokers_understand_is_listed_and_what_is_ours() -> 
         listed = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
         assert listed[0] == (0, 5)
         assert listed[3] == (0, 5)
-        assert listed[DESCRIBE_CONFIGS.key] == (1, 1)
+        assert listed[DESCRIBE_CONFIGS.key] == (0, 1)
         assert listed[CONTROLLED_SHUTDOWN.key] == (0, 3)
         assert 47 not in listed  # OffsetDelete, since 2.4
         assert list(listed) == sorted(listed)

@@ -154,7 +154,7 @@ class Message:
             else self._declare(field.type, version)
         )
         if field.array:
-            return tuple[annotation, ...]
+            annotation = tuple[annotation, ...]
         return annotation | None if field.nullable else annotation
 
 

@@ -1,8 +1,8 @@
 """UpdateMetadata, API key 6: what a broker answers its clients' metadata requests from.
 
-Versions: 5 adds the broker epoch and grouping by topic (KIP-380), 6 is flexible (KIP-482), 7 adds
-topic ids (KIP-516), 8 whether the controller is a KRaft one (KIP-866). Versions below 4 (before
-Kafka 1.0) are not declared.
+Versions: 1 has several endpoints for each broker instead of one address, 2 adds the rack, 3 names
+of listeners, 4 offline replicas (KIP-112), 5 the broker epoch and grouping by topic (KIP-380), 6 is
+flexible (KIP-482), 7 adds topic ids (KIP-516), 8 whether the controller is a KRaft one (KIP-866).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARTITION_STATE: Final = Structure(
         Field("isr", "int32", array=True),
         Field("zk_version", "int32"),
         Field("replicas", "int32", array=True),
-        Field("offline_replicas", "int32", array=True, default=()),
+        Field("offline_replicas", "int32", since=4, array=True, default=()),
     ),
 )
 
@@ -42,7 +42,7 @@ _ENDPOINT: Final = Structure(
     (
         Field("port", "int32"),
         Field("host", "string"),
-        Field("listener", "string"),
+        Field("listener", "string", since=3),
         Field("security_protocol", "int16"),
     ),
 )
@@ -51,8 +51,10 @@ _BROKER: Final = Structure(
     "UpdateMetadataBroker",
     (
         Field("id_", "int32"),
-        Field("endpoints", _ENDPOINT, array=True),
-        Field("rack", "string", nullable=True),
+        Field("v0_host", "string", until=0),
+        Field("v0_port", "int32", until=0),
+        Field("endpoints", _ENDPOINT, since=1, array=True),
+        Field("rack", "string", since=2, nullable=True),
     ),
 )
 
@@ -60,7 +62,7 @@ UPDATE_METADATA_REQUEST: Final = Message(
     "UpdateMetadataRequest",
     EntityType.request,
     api_key=6,
-    versions=range(4, 9),
+    versions=range(9),
     flexible_since=6,
     fields=(
         Field("controller_id", "int32"),
@@ -78,7 +80,7 @@ UPDATE_METADATA_RESPONSE: Final = Message(
     "UpdateMetadataResponse",
     EntityType.response,
     api_key=6,
-    versions=range(4, 9),
+    versions=range(9),
     flexible_since=6,
     fields=(Field("error_code", "error_code"),),
 )
