@@ -75,6 +75,9 @@ class _Nowhere:
     def unanswered(self) -> Mapping[int, int]:
         return {}
 
+    def acknowledged(self) -> Mapping[int, int]:
+        return {}
+
     def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None: ...
 
     def silent(self) -> Sequence[int]:

@@ -67,6 +67,7 @@ class LocalEndpoint:
         self.muted_s: list[float] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._dispatcher: EndpointDispatcher | None = None
+        self._controller: ControllerRequests | None = None
 
     def serve(self, controller: ControllerRequests, zookeeper: ZooKeeperPort) -> LocalEndpoint:
         authorizer = Authorizer(
@@ -81,6 +82,7 @@ class LocalEndpoint:
             view=lambda: controller.view,
             is_granted=authorizer.is_cluster_action_granted,
         )
+        self._controller = controller
         self._dispatcher = EndpointDispatcher(
             controller, trust, authorizer, MutationQuotas(zookeeper, clock=self._clock)
         )
@@ -120,6 +122,16 @@ class LocalEndpoint:
     ) -> Any:
         """The answer."""
         return self.submit(api, version, fields, peer=peer).result(timeout=60)
+
+    def lagging_brokers(self) -> set[int]:
+        """Brokers to which requests are not passed on."""
+        assert self._loop is not None
+        assert self._controller is not None
+
+        async def ask(controller: ControllerRequests) -> set[int]:
+            return set(controller.lagging_brokers())
+
+        return asyncio.run_coroutine_threadsafe(ask(self._controller), self._loop).result(60)
 
     async def _answer(self, request: Request, peer: Peer) -> Any:
         assert self._dispatcher is not None, "the controller does not serve"

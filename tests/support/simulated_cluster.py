@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.runtime.ports import ConnectionListener
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
@@ -212,6 +212,10 @@ class SimulatedCluster:
     def resume_broker(self, broker_id: int) -> None:
         """The broker reads what was sent to it meanwhile."""
         self.call(self.paused_brokers.discard, broker_id)
+
+    def shows(self, broker_id: int) -> dict[TopicPartition, LeaderAndIsr]:
+        """What a broker answers to Metadata."""
+        return self.call(lambda: dict(self._world.brokers[broker_id].metadata))
 
     # ZooKeeper and controllers
 

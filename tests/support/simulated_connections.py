@@ -21,7 +21,12 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
-from regent.protocol.control_requests import ControlRequests, ControlResponse
+from regent.protocol.control_requests import (
+    ControlRequests,
+    ControlResponse,
+    UpdateMetadataResponse,
+)
+from regent.protocol.error_codes import NONE
 from regent.protocol.metadata_updates import Metadata, SharedMetadata
 from regent.protocol.pending_requests import PendingRequests, receivers_of
 from regent.runtime.ports import ConnectionListener
@@ -385,6 +390,8 @@ class _Channels:
             if sender is not None and broker_id in requests.brokers:
                 if requests.leader_and_isr.get(broker_id):
                     sender.awaited.append(self.last_batch)
+                if broker_id in requests.update_metadata_receivers:
+                    sender.metadata.append(self.last_batch)
                 self._cluster.post(lambda s=sender, n=self.last_batch: s.add(requests, metadata, n))
 
     async def inter_broker_protocol(self) -> tuple[int, int]:
@@ -398,6 +405,12 @@ class _Channels:
 
     def unanswered(self) -> Mapping[int, int]:
         return {b: sender.awaited[0] for b, sender in self._open.items() if sender.awaited}
+
+    def acknowledged(self) -> Mapping[int, int]:
+        return {
+            b: sender.metadata[0] - 1 if sender.metadata else self.last_batch
+            for b, sender in self._open.items()
+        }
 
     def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
         for broker_id, sender in self._open.items():
@@ -418,10 +431,16 @@ class _Channels:
 
     def _responded(self, sender: _Sender, response: ControlResponse) -> None:
         answered = sender.added if not sender.pending.leadership else sender.answered
+        if isinstance(response, UpdateMetadataResponse):
+            sender.pending.metadata.answered(is_accepted=response.error_code == NONE)
+        added, oldest = sender.added, sender.pending.metadata.oldest
 
         def deliver() -> None:
             if self._open.get(sender.broker_id) is sender:
                 sender.answered = answered
+                sender.metadata = [
+                    n for n in sender.metadata if n > added or (oldest is not None and n >= oldest)
+                ]
                 self._listener.responded(response)
 
         with contextlib.suppress(RuntimeError):  # the controller's loop has ended
@@ -434,6 +453,8 @@ class _Sender:
     Attributes:
         awaited: Numbers of the batches whose leadership is not answered. They belong to the
             controller's thread.
+        metadata: Numbers of the batches whose metadata is not acknowledged; 0 before the first
+            acknowledgement. They belong to the controller's thread, too.
         answered: The newest batch that the answers were to.
         added: The newest batch that has waited.
     """
@@ -450,6 +471,7 @@ class _Sender:
         self.broker_id = broker_id
         self.pending = pending
         self.awaited: list[int] = []
+        self.metadata = [0]
         self.answered = 0
         self.added = 0
         self.channel = Channel(self, broker_id, pending)
@@ -458,7 +480,7 @@ class _Sender:
 
     def add(self, requests: ControlRequests, metadata: Metadata, number: int) -> None:
         """What waits is of this batch, too."""
-        self.pending.add(requests, metadata)
+        self.pending.add(requests, metadata, number)
         self.added = number
 
     @property

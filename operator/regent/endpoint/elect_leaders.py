@@ -8,7 +8,14 @@ from typing import Any, Final
 from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import AdminHandler
-from regent.endpoint.refusals import DONE, WRONG_CONTROLLER, ApiError, error_of, fields_of
+from regent.endpoint.refusals import (
+    DONE,
+    TIMED_OUT,
+    WRONG_CONTROLLER,
+    ApiError,
+    error_of,
+    fields_of,
+)
 from regent.model.acls import AclOperation
 from regent.model.partition import TopicPartition
 from regent.protocol.entity_building import build_entity
@@ -54,7 +61,12 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
     if not isinstance(outcome, Accepted):
         return _error_response(request, partitions, error_of(outcome))
     results: Mapping[TopicPartition, PartitionResult] = outcome.result
-    return _response(request, DONE, {tp: _error(tp, each) for tp, each in results.items()})
+    errors = {tp: _error(tp, each) for tp, each in results.items()}
+    elected = [tp for tp, error in errors.items() if error == DONE]
+    timeout_s = request.entity.timeout.total_seconds()
+    if elected and not await controller.propagated(timeout_s=timeout_s):
+        errors |= dict.fromkeys(elected, TIMED_OUT)
+    return _response(request, DONE, errors)
 
 
 def _partitions(request: Request) -> tuple[TopicPartition, ...] | None:

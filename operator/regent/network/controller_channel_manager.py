@@ -20,7 +20,9 @@ from regent.protocol.control_requests import (
     ControlRequests,
     ControlResponse,
     LeaderAndIsrResponse,
+    UpdateMetadataResponse,
 )
+from regent.protocol.error_codes import NONE
 from regent.protocol.metadata_updates import SharedMetadata
 from regent.protocol.pending_requests import receivers_of
 
@@ -309,6 +311,11 @@ class ControllerChannelManager:
             if (oldest := channel.pending.oldest_unanswered) is not None
         }
 
+    def acknowledged(self) -> Mapping[int, int]:
+        """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
+        oldest = {b: channel.pending.metadata.oldest for b, channel in self._channels.items()}
+        return {b: self.last_batch if n is None else n - 1 for b, n in oldest.items()}
+
     def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
         """See :class:`~regent.runtime.ports.BrokerChannelsPort`."""
         answered = {b: c for b, c in self._channels.items() if c.pending.answers.has_unread}
@@ -321,6 +328,8 @@ class ControllerChannelManager:
         channel = self._channels.get(response.broker_id)
         if channel is not None and isinstance(response, LeaderAndIsrResponse):
             channel.pending.answers.answered()
+        if channel is not None and isinstance(response, UpdateMetadataResponse):
+            channel.pending.metadata.answered(is_accepted=response.error_code == NONE)
         self._on_response(response)
 
     def uninformed(self) -> Mapping[int, frozenset[TopicPartition]]:

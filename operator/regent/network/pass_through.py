@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import itertools
 import operator
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
 from regent.model.cluster import EndPoint
@@ -52,6 +52,8 @@ class PassThrough:
         depends_on_address: Whether a right of this client depends on the address that its requests
             come from: brokers would judge it by ours. Raises :class:`NotPassedOnError` if nobody
             can say.
+        lagging: Brokers that might not know what clients have been answered, as of now; a request
+            goes to another broker if there is one.
 
     Attributes:
         settings: The same.
@@ -64,11 +66,13 @@ class PassThrough:
         *,
         brokers: Callable[[], Sequence[UpstreamBroker]],
         depends_on_address: Callable[[Peer], Awaitable[bool]],
+        lagging: Callable[[], Collection[int]] = tuple,
     ) -> None:
         self.settings = settings
         self.statistics = ServerStatistics()
         self._brokers = brokers
         self._depends_on_address = depends_on_address
+        self._lagging = lagging
         self._by_group: dict[str, set[Upstream]] = {}
         self._failed_at: dict[int, float] = {}
         self._turn = itertools.count()
@@ -165,11 +169,12 @@ class PassThrough:
             )
 
     def is_current(self, broker: UpstreamBroker, header: RequestHeader) -> bool:
-        """Whether a broker still lives its same life, and understands a request."""
-        return any(
+        """Whether a broker still lives its same life, understands a request and does not lag."""
+        broker_id = broker.broker.broker_id
+        return broker_id not in self._lagging() and any(
             each.broker.epoch == broker.broker.epoch and _understands(each, header)
             for each in self._brokers()
-            if each.broker.broker_id == broker.broker.broker_id
+            if each.broker.broker_id == broker_id
         )
 
     async def open(
@@ -234,18 +239,20 @@ class PassThrough:
                 del self._by_group[upstream.group]
 
     def _in_order(self, candidates: Iterable[UpstreamBroker]) -> list[UpstreamBroker]:
-        """The best first: not about to stop, not out of reach lately, with least connections."""
+        """The best first: not lagging, not about to stop, not out of reach lately, with least
+        connections."""
         used: dict[int, int] = {}
         for each in self.upstreams():
             if each.broker is not None:
                 broker_id = each.broker.broker.broker_id
                 used[broker_id] = used.get(broker_id, 0) + 1
-        now, turn = _now(), next(self._turn)
+        now, turn, lagging = _now(), next(self._turn), self._lagging()
         ordered = sorted(candidates, key=lambda each: each.broker.broker_id)
         ordered = ordered[turn % len(ordered) :] + ordered[: turn % len(ordered)]
         return sorted(
             ordered,
             key=lambda each: (
+                each.broker.broker_id in lagging,
                 each.is_stopping,
                 now - self._failed_at.get(each.broker.broker_id, -_AVOIDED_S) < _AVOIDED_S,
                 used.get(each.broker.broker_id, 0),

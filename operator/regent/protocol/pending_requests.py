@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Mapping
 from itertools import islice
 from operator import attrgetter
-from typing import Final
+from typing import Final, NamedTuple
 
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
@@ -65,6 +65,7 @@ class PendingRequests:
 
     Attributes:
         answers: Which batches the broker has answered.
+        metadata: What waits of UpdateMetadata, and which batches the broker has acknowledged.
 
     Args:
         broker_id: The receiver.
@@ -77,7 +78,7 @@ class PendingRequests:
         self._shared = shared
         self._header = ControlHeader(-1, -1, broker_id, -1)
         self._leadership = _PendingLeaderAndIsr(max_partitions=shared.max_partitions)
-        self._metadata = _PendingUpdateMetadata(shared)
+        self.metadata = PendingUpdateMetadata(shared)
         # Of re-created partitions, whose LeaderAndIsr waits, too. It comes behind these.
         self._deletions_before: dict[TopicPartition, StopReplicaPartition] = {}
         self._stops: dict[TopicPartition, StopReplicaPartition] = {}
@@ -87,7 +88,7 @@ class PendingRequests:
 
     def __bool__(self) -> bool:
         # A deletion ahead of a LeaderAndIsr never waits without that.
-        return bool(self._leadership or self._metadata or self._stops or self._asks_for_log_dirs)
+        return bool(self._leadership or self.metadata or self._stops or self._asks_for_log_dirs)
 
     @property
     def size(self) -> int:
@@ -96,7 +97,7 @@ class PendingRequests:
         question for log directories."""
         return (
             len(self._leadership)
-            + self._metadata.size
+            + self.metadata.size
             + len(self._deletions_before)
             + len(self._stops)
             + self._asks_for_log_dirs
@@ -118,7 +119,7 @@ class PendingRequests:
         """What the next UpdateMetadata will say of partitions, if nothing is added before: None if
         other requests come first, or if several updates wait, which are merged."""
         is_next = not (self._leadership or self._deletions_before)
-        return self._metadata.only_update if is_next else None
+        return self.metadata.only_update if is_next else None
 
     def add(self, requests: ControlRequests, metadata: Metadata, number: int = 0) -> None:
         """Add what a batch has for the broker.
@@ -126,7 +127,7 @@ class PendingRequests:
         Args:
             requests: The batch, which lists the broker as alive.
             metadata: What ``shared`` has made of it for all channels.
-            number: Of the batch, for :attr:`oldest_unanswered`.
+            number: Of the batch, for :attr:`oldest_unanswered` and :attr:`metadata`.
         """
         broker_id = self._broker_id
         self._header = ControlHeader(
@@ -138,13 +139,13 @@ class PendingRequests:
         replicas = requests.leader_and_isr.get(broker_id)
         if replicas:
             is_first = self._leadership.is_first and not self._leadership
-            self._metadata.leadership_follows(is_first=is_first)
+            self.metadata.leadership_follows(is_first=is_first)
             entries = requests.entries.get(broker_id, NOTHING_COLLECTED)
             self.answers.added(number, is_first=not self._leadership)
             self._leadership.add(replicas, requests, entries)
             self._leadership_overtakes_stops(replicas)
         if broker_id in requests.update_metadata_receivers:
-            self._metadata.add(metadata)
+            self.metadata.add(metadata, number)
         stops = requests.stop_replica.get(broker_id)
         if stops:
             self._add_stops(stops)
@@ -186,16 +187,16 @@ class PendingRequests:
                 return self._take_stops(self._stops, among=due)
         if self._stops:
             self._overtaken += 1
-        if self._leadership and not self._metadata.is_due:
-            if self._metadata.must_list_brokers_first:
-                return self._metadata.take_broker_list(self._header)
+        if self._leadership and not self.metadata.is_due:
+            if self.metadata.must_list_brokers_first:
+                return self.metadata.take_broker_list(self._header)
             request = self._leadership.take(self._header)
             self.answers.sent()
             if not self._leadership:
-                self._metadata.leadership_was_taken()
+                self.metadata.leadership_was_taken()
             return request
-        if self._metadata:
-            return self._metadata.take(self._header)
+        if self.metadata:
+            return self.metadata.take(self._header)
         if self._stops:
             return self._take_stops(self._stops)
         # Last: the answer is about everything that was deleted before.
@@ -333,7 +334,18 @@ class _PendingLeaderAndIsr:
         return self._partitions, self._states, self._topic_ids  # type: ignore[return-value]
 
 
-class _PendingUpdateMetadata:
+class _Update(NamedTuple):
+    """An update that waits.
+
+    Attributes:
+        batch: Number of the oldest batch in the update.
+    """
+
+    content: PartitionUpdates
+    batch: int
+
+
+class PendingUpdateMetadata:
     """Metadata that waits: updates in the order of their batches, and the newest list of brokers.
 
     Attributes:
@@ -344,7 +356,10 @@ class _PendingUpdateMetadata:
 
     def __init__(self, shared: SharedMetadata) -> None:
         self._shared = shared
-        self._updates: deque[PartitionUpdates] = deque()
+        self._updates: deque[_Update] = deque()
+        self._brokers_batch = 0
+        self._in_flight: int | None = None
+        self._is_acknowledged = False
         self._brokers = BrokerList({})
         self._sent_brokers: BrokerList | None = None
         self._brokers_wait = False
@@ -365,7 +380,28 @@ class _PendingUpdateMetadata:
     @property
     def only_update(self) -> PartitionUpdates | None:
         """The update that waits, if it is one."""
-        return self._updates[0] if len(self._updates) == 1 else None
+        return self._updates[0].content if len(self._updates) == 1 else None
+
+    @property
+    def oldest(self) -> int | None:
+        """The oldest batch of which the broker has not acknowledged all metadata; None: there is
+        none. 0 before the first acknowledgement, and from a refusal until the next one."""
+        if not self._is_acknowledged:
+            return 0
+        numbers = (n for n in (self._in_flight, self._waiting) if n is not None)
+        return min(numbers, default=None)
+
+    @property
+    def _waiting(self) -> int | None:
+        """The oldest batch of which something waits."""
+        if self._brokers_wait:
+            return self._brokers_batch
+        return self._updates[0].batch if self._updates else None
+
+    def answered(self, *, is_accepted: bool) -> None:
+        """The broker has answered the request that was taken last."""
+        self._in_flight = None
+        self._is_acknowledged = is_accepted
 
     @property
     def must_list_brokers_first(self) -> bool:
@@ -394,15 +430,16 @@ class _PendingUpdateMetadata:
         self.is_due = bool(self)
         self._due = len(self._updates)
 
-    def add(self, metadata: Metadata) -> None:
+    def add(self, metadata: Metadata, number: int) -> None:
         brokers, updates = metadata
         added = sum(len(update.partitions) for update in updates)
         if not self._updates:
             self._compacted_size = added
         self._brokers = brokers
-        self._updates += updates
+        self._updates += (_Update(update, number) for update in updates)
         self._size += added
-        self._brokers_wait = self._brokers_wait or not self._updates
+        if not self._updates and not self._brokers_wait:
+            self._brokers_wait, self._brokers_batch = True, number
         slack = min(self._shared.max_partitions, _SLACK)
         if self._size > 2 * self._compacted_size + slack:
             self._compact()
@@ -410,31 +447,38 @@ class _PendingUpdateMetadata:
     def _compact(self) -> None:
         """Merge everything. What waits has more than doubled since the last time, so this is cheap
         in the long run, and what waits stays bounded."""
-        self._updates = deque(self._shared.merge(self._updates))
-        self._size = self._compacted_size = sum(len(each.partitions) for each in self._updates)
+        self._updates = deque(self._merged(self._updates))
+        self._size = self._compacted_size = _size_of(self._updates)
         self._due = len(self._updates)
+
+    def _merged(self, updates: Collection[_Update]) -> list[_Update]:
+        oldest = min(each.batch for each in updates)
+        merged = self._shared.merge(each.content for each in updates)
+        return [_Update(each, oldest) for each in merged]
 
     def take_broker_list(self, header: ControlHeader) -> UpdateMetadataRequest:
         """An UpdateMetadata without partitions."""
+        self._in_flight = self._waiting
         return self._request(header, NO_PARTITIONS)
 
     def take(self, header: ControlHeader) -> UpdateMetadataRequest:
         """As many updates as fit into one request, merged."""
+        self._in_flight = self._waiting
         count, size = 0, 0
         for update in islice(self._updates, self._due if self.is_due else None):
-            size += len(update.partitions)
+            size += len(update.content.partitions)
             if count and size > self._shared.max_partitions:
                 break
             count += 1
         front = [self._updates.popleft() for _ in range(count)]
         if count > 1:
-            self._size -= sum(len(update.partitions) for update in front)
-            front = list(self._shared.merge(front))
-            self._size += sum(len(update.partitions) for update in front)
+            self._size -= _size_of(front)
+            front = self._merged(front)
+            self._size += _size_of(front)
         self._updates.extendleft(reversed(front[1:]))
         self._due = max(self._due - count + len(front[1:]), 0)
         self.is_due = self._precedes_leadership = self._precedes_leadership and self._due > 0
-        chosen = front[0] if front else NO_PARTITIONS
+        chosen = front[0].content if front else NO_PARTITIONS
         self._size -= len(chosen.partitions)
         return self._request(header, chosen)
 
@@ -442,3 +486,7 @@ class _PendingUpdateMetadata:
         self._brokers_wait = False
         self._sent_brokers = self._brokers
         return UpdateMetadataRequest(header, self._brokers, updates)
+
+
+def _size_of(updates: Iterable[_Update]) -> int:
+    return sum(len(each.content.partitions) for each in updates)

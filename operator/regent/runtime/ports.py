@@ -204,6 +204,11 @@ class BrokerChannelsPort(Protocol):
         read, each with the number of the oldest batch that this was in."""
         ...
 
+    def acknowledged(self) -> Mapping[int, int]:
+        """The newest batch of which each broker has acknowledged all metadata, as well as that of
+        all batches before; -1 for a broker that has not acknowledged any metadata."""
+        ...
+
     def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None:
         """Whatever brokers have answered of leadership is read by now.
 
@@ -440,7 +445,7 @@ class ControllerRequests(Protocol):
         *,
         timeout_s: float,
     ) -> Collection[str]:
-        """Wait until topics are as they should be.
+        """Wait until topics are as they should be and a broker has acknowledged that.
 
         Args:
             is_settled: Whether a topic is, by its name and its view, None if it does not exist.
@@ -449,6 +454,16 @@ class ControllerRequests(Protocol):
             Those that are. The others were not within the time, or this process ceased to be the
             controller, or too many wait already.
         """
+        ...
+
+    async def propagated(self, *, timeout_s: float) -> bool:
+        """Wait until a broker has acknowledged all metadata sent so far; False as for topics that
+        :meth:`settled` does not return."""
+        ...
+
+    def lagging_brokers(self) -> Collection[int]:
+        """Brokers that might not know what :meth:`settled` and :meth:`propagated` have confirmed;
+        none if this is true of all brokers."""
         ...
 
 

@@ -37,7 +37,7 @@ class QueuedRequests:
     Args:
         put: Appends an event to the queue.
         view: The newest view.
-        waits: Who waits for topics.
+        waits: The requests that wait for topics and for brokers.
         pause: Waits for some seconds.
     """
 
@@ -98,6 +98,14 @@ class QueuedRequests:
     ) -> Collection[str]:
         """See :class:`~regent.runtime.ports.ControllerRequests`."""
         return await self._waits.settled(topics, is_settled, timeout_s=timeout_s)
+
+    async def propagated(self, *, timeout_s: float) -> bool:
+        """See :class:`~regent.runtime.ports.ControllerRequests`."""
+        return await self._waits.propagated(timeout_s=timeout_s)
+
+    def lagging_brokers(self) -> Collection[int]:
+        """See :class:`~regent.runtime.ports.ControllerRequests`."""
+        return self._waits.lagging_brokers()
 
     async def _ask(self, event: Callable[[Callable[[Any], None]], e.ControllerEvent]) -> Any:
         future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()

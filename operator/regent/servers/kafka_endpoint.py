@@ -143,6 +143,7 @@ class KafkaEndpoint:
                 passed_on,
                 brokers=UpstreamBrokers(lambda: requests.view),
                 depends_on_address=partial(_depends_on_address, authorizer),
+                lagging=requests.lagging_brokers,
             ),
             credentials=ServerCredentials(
                 reads.get_data, users_file=settings.endpoint_sasl_plain_users_file

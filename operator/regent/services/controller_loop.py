@@ -21,9 +21,7 @@ from regent.model.topic import new_topic_id
 from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.observability.metrics import ControllerGauges, EventMetrics, gauges_of
-from regent.protocol.control_requests import (
-    ControlResponse,
-)
+from regent.protocol.control_requests import ControlResponse, UpdateMetadataResponse
 from regent.runtime.collector import Collector
 from regent.runtime.controller_event_manager import ControllerEventManager
 from regent.runtime.hand_over import hand_over
@@ -117,9 +115,11 @@ class ControllerLoop:
             still_absent=None if self.replicas is None else self.replicas.still_absent,
         )
         self.endpoint: EndpointPort | None = None
+        self._metadata_acknowledged: Callable[[], None] = lambda: None
         if serve is not None:
-            waits = TopicWaits(lambda: self.publisher.view)
+            waits = TopicWaits(lambda: self.publisher.view, self.connections.channels)
             self.publisher.subscribe(waits.view_changed, is_immediate=True)
+            self._metadata_acknowledged = waits.metadata_acknowledged
             requests = QueuedRequests(self.manager.put, lambda: self.publisher.view, waits)
             self.endpoint = serve(requests, self.connections.zookeeper)
         self.eligibility_listeners: list[Callable[[bool], None]] = []
@@ -248,6 +248,8 @@ class ControllerLoop:
         self.manager.put(e.BrokerFactsLearned(broker.epoch, facts))
 
     def responded(self, response: ControlResponse) -> None:
+        if isinstance(response, UpdateMetadataResponse):
+            self._metadata_acknowledged()
         self.manager.put(response_received(response))
 
     # EventObserver

@@ -20,8 +20,8 @@ from regent.protocol.control_requests import (
 from regent.protocol.metadata_updates import Updates
 from regent.protocol.pending_requests import (
     PendingRequests,
+    PendingUpdateMetadata,
     _PendingLeaderAndIsr,
-    _PendingUpdateMetadata,
 )
 from tests.simulation.mutants.registry import defect
 
@@ -58,7 +58,7 @@ def leadership_outlives_deletion(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="hosts")
 def leadership_overtakes_the_list_of_brokers(patch: pytest.MonkeyPatch) -> None:
     """A follower is sent a leader before it knows that broker."""
-    patch.setattr(_PendingUpdateMetadata, "must_list_brokers_first", False)
+    patch.setattr(PendingUpdateMetadata, "must_list_brokers_first", False)
 
 
 @defect(caught_by="delays|has the logs|hosts")
@@ -118,4 +118,4 @@ def recreation_is_announced_without_deletion(patch: pytest.MonkeyPatch) -> None:
 @defect(caught_by="things wait")
 def nothing_is_merged(patch: pytest.MonkeyPatch) -> None:
     """Updates wait for ever behind each other."""
-    patch.setattr(_PendingUpdateMetadata, "_compact", lambda *_: None)
+    patch.setattr(PendingUpdateMetadata, "_compact", lambda *_: None)

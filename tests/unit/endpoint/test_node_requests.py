@@ -51,6 +51,7 @@ from regent.runtime.topic_waits import TopicWaits
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.served_requests import make
+from tests.unit.runtime.worlds import KeptChannels
 
 OWN = "1000000001"
 VIEW = ClusterView(is_active=True, controller_id=int(OWN))
@@ -74,7 +75,8 @@ def dispatcher(view: ClusterView = VIEW, *, trusts: str = "everybody") -> Endpoi
         cache=AclCache(zookeeper),
         view=lambda: view,
     )
-    requests = QueuedRequests(lambda event: None, lambda: view, TopicWaits(lambda: view))
+    waits = TopicWaits(lambda: view, KeptChannels())
+    requests = QueuedRequests(lambda event: None, lambda: view, waits)
     return EndpointDispatcher(requests, trust, authorizer, MutationQuotas(zookeeper), ALL)
 
 

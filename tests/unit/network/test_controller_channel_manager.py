@@ -21,8 +21,14 @@ from regent.protocol.control_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from tests.support.stub_broker import stub_brokers
-from tests.unit.network.open_channels import channels, leader_epochs, only_update_metadata
+from sandbox import wait_until_async
+from tests.support.stub_broker import UPDATE_METADATA, stub_brokers
+from tests.unit.network.open_channels import (
+    batch,
+    channels,
+    leader_epochs,
+    only_update_metadata,
+)
 
 
 @pytest.fixture
@@ -109,3 +115,36 @@ def test_the_time_for_an_answer_grows_with_the_partitions_of_a_request() -> None
     assert response_timeout(StopReplicaRequest(header, stops), 30.0) == 30.0
     empty = UpdateMetadataRequest(header, BrokerList({}), PartitionUpdates({}))
     assert response_timeout(empty, 30.0) == 30.0
+
+
+async def test_batch_counts_as_acknowledged_when_its_metadata_is() -> None:
+    async with (
+        stub_brokers(2) as stubs,
+        channels(*(stub.registration for stub in stubs)) as (manager, responses),
+    ):
+        assert manager.acknowledged() == {1: -1, 2: -1}
+        stubs[1].hold.clear()
+        manager.send(only_update_metadata(*stubs))
+        manager.send(only_update_metadata(*stubs, number=1))
+        await responses.wait_for(1)
+        assert manager.acknowledged()[2] == -1
+        stubs[1].hold.set()
+        await responses.wait_for(2)
+        await wait_until_async(
+            lambda: manager.acknowledged() == {1: 2, 2: 2},
+            describe="acknowledgements",
+            timeout_s=60,
+        )
+        manager.send(batch(*stubs, leader_and_isr={}, update_metadata_receivers=()))
+        assert manager.acknowledged() == {1: 3, 2: 3}
+
+
+async def test_refused_metadata_counts_as_unknown() -> None:
+    async with (
+        stub_brokers(1) as stubs,
+        channels(stubs[0].registration) as (manager, responses),
+    ):
+        stubs[0].errors = {UPDATE_METADATA: 31}
+        manager.send(only_update_metadata(*stubs))
+        await responses.wait_for(1)
+        assert manager.acknowledged() == {1: -1}

@@ -51,10 +51,12 @@ class Passing:
     def __init__(self, brokers: Sequence[RawBroker], **settings: Any) -> None:
         self.brokers = brokers
         self.listed = [broker.as_upstream() for broker in brokers]
+        self.lagging: list[int] = []
         self.pass_through = PassThrough(
             UpstreamSettings(**settings),
             brokers=lambda: self.listed,
             depends_on_address=nowhere,
+            lagging=lambda: self.lagging,
         )
         self.server: KafkaServer
 
@@ -398,6 +400,30 @@ async def test_a_broker_out_of_reach_is_left_for_another_one() -> None:
         await until(lambda: passed.server.statistics.closed[CloseReason.UPSTREAM] > 0)
         for broker in passed.brokers:
             await broker.start()
+
+
+async def test_requests_go_to_brokers_that_do_not_lag() -> None:
+    async with passing((3, 9), (3, 9)) as passed, contextlib.AsyncExitStack() as stack:
+        passed.lagging = [1]
+        for number in range(4):
+            client = await stack.enter_async_context(connected(passed.server.port))
+            assert (await ask(client, frame_of(3, 1, number)))[4:] == b"of 2"
+
+
+async def test_a_client_leaves_a_broker_that_begins_to_lag_and_does_not_notice() -> None:
+    async with passing((3, 9), (3, 9)) as passed, connected(passed.server.port) as client:
+        (first,) = (await ask(client, frame_of(3, 1, 1)))[-1:]
+        passed.lagging = [first - ord("0")]
+        (second,) = (await ask(client, frame_of(3, 1, 2)))[-1:]
+        assert {first, second} == set(b"12")
+
+
+async def test_a_broker_that_lags_is_asked_when_no_other_can_be_reached() -> None:
+    async with passing((3, 9), (3, 9)) as passed, connected(passed.server.port) as client:
+        passed.lagging = [1]
+        await passed.brokers[1].stop()
+        assert (await ask(client, frame_of(3, 1, 1)))[4:] == b"of 1"
+        await passed.brokers[1].start()
 
 
 def two_listeners(broker: RawBroker, *names: str) -> UpstreamBroker:

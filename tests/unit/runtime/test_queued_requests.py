@@ -21,6 +21,7 @@ from regent.protocol.error_codes import (
 )
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.topic_waits import TopicWaits
+from tests.unit.runtime.worlds import KeptChannels
 
 
 def of_partitions(*codes: int) -> AlterPartitionResponse:
@@ -36,9 +37,8 @@ class Leader:
         self.goes_on = asyncio.Event()
         self.held = asyncio.Event()
         view = ClusterView()
-        self._requests = QueuedRequests(
-            self._process, lambda: view, TopicWaits(lambda: view), pause=self._pause
-        )
+        waits = TopicWaits(lambda: view, KeptChannels())
+        self._requests = QueuedRequests(self._process, lambda: view, waits, pause=self._pause)
 
     async def ask(self) -> AlterPartitionResponse:
         return await self._requests.alter_partition(AlterPartitionRequest(1, 1, ()))

@@ -84,6 +84,9 @@ class KeptChannels:
     def unanswered(self) -> Mapping[int, int]:
         return {}
 
+    def acknowledged(self) -> Mapping[int, int]:
+        return dict.fromkeys(self.open, self.last_batch)
+
     def answers_read(self, *, unread: Callable[[], Collection[int]]) -> None: ...
 
     def close_all(self) -> None:
