@@ -130,6 +130,14 @@ class TestLosingIt:
         assert epoch(controller) == 3
         assert world.holder() == CONTROLLER_ID
 
+    def test_it_resigns_when_another_session_leads_under_the_same_id(self, world: World) -> None:
+        controller = world.active_controller()
+        world.elect_rival(CONTROLLER_ID)
+        assert e.ControllerChange() in world.deliver(controller)
+        assert controller.active is None
+        assert world.driver.resignations == 1
+        assert world.driver.timers[TIMER].event == e.Reelect()
+
     def test_a_vanished_node_leads_to_a_new_election_at_once(self, world: World) -> None:
         controller = world.active_controller()
         world.delete(paths.CONTROLLER)

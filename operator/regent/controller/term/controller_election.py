@@ -58,22 +58,26 @@ UNKNOWN_CONTROLLER = -2
 
 
 class Holder(NamedTuple):
-    """Who holds ``/controller``.
+    """The holder of ``/controller``.
 
     Attributes:
         controller_id: Its id, or one of the constants above.
-        regent: What it says of itself if it is a Regent.
+        session_id: The ZooKeeper session that owns the node; 0 if there is none.
+        regent: What the holder says of itself if it is a Regent.
     """
 
     controller_id: int
+    session_id: int = 0
     regent: ActiveRegent | None = None
 
 
 async def watch_controller(log: ControllerLog) -> Holder:
-    """Who holds ``/controller``; leaves a watch on the node."""
+    """Read the holder of ``/controller``, and leave a watch on the node."""
     await Exists([paths.CONTROLLER], watch=True)
     (node,) = await ReadData([paths.CONTROLLER])
-    return Holder(_holder_id(node, log), None if node is None else decode_active_regent(node.data))
+    if node is None:
+        return Holder(NO_CONTROLLER)
+    return Holder(_holder_id(node, log), node.ephemeral_owner, decode_active_regent(node.data))
 
 
 def _holder_id(node: ZNode | None, log: ControllerLog) -> int:

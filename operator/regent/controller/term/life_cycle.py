@@ -17,6 +17,7 @@ from regent.controller.effects import (
     CancelTimer,
     Contend,
     CurrentTime,
+    OwnSession,
     PublishView,
     QueueUpAgain,
     Resigned,
@@ -204,20 +205,26 @@ class LifeCycle:
         self._refusal = reason
         await self.retry_later()
 
-    async def _follow_controller(self) -> None:
+    async def _follow_controller(self) -> bool:
+        """Learn the holder of ``/controller``. Returns whether this process is the holder.
+
+        The id alone proves nothing: another process may have the same id.
+        """
         holder = await controller_election.watch_controller(self._log)
-        is_own = holder.controller_id == self._config.controller_id
+        has_own_id = holder.controller_id == self._config.controller_id
+        is_own = has_own_id and holder.session_id == await OwnSession()
         self.controller_id_seen = holder.controller_id
         self.regent_seen = None if is_own else holder.regent
         if not is_own:
             self._left = None
         await PublishView(frozenset())
+        return is_own
 
     async def controller_changed(self) -> None:
         """``/controller`` was created, changed or deleted."""
-        await self._follow_controller()
+        is_own = await self._follow_controller()
         if self.active is not None:
-            if self.controller_id_seen == self._config.controller_id:
+            if is_own:
                 return
             self._log.warning("Controller moved, resigning", to=self.controller_id_seen)
             await self.yield_to_successor()

@@ -271,7 +271,7 @@ class TestAnotherRegentThatLeads:
         world = World(resources=served)
         stand(world)
         seen = world.run(watch_controller(world.log))
-        assert seen == Holder(CONTROLLER_ID, ActiveRegent(CONTROLLER_ID, served))
+        assert seen.regent == ActiveRegent(CONTROLLER_ID, served)
 
     def test_the_reason_is_shown_until_its_end_and_logged_once(self) -> None:
         world = World()
@@ -335,6 +335,7 @@ class TestWatch:
         assert world.run(watch_controller(world.log)) == Holder(expected)
         world.elect_rival(9)
         assert world.driver.client.take_events()
-        assert world.run(watch_controller(world.log)) == Holder(9)
+        seen = world.run(watch_controller(world.log))
+        assert seen == Holder(9, world.outsider.session_id)
         world.delete(paths.CONTROLLER)
         assert len(world.driver.client.take_events()) == 1

@@ -14,7 +14,7 @@ from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import CONTROLLER_ID, World, leader_and_isr
 
 T0 = TopicPartition("t", 0)
 UNCLEAN = "unclean.leader.election.enable"
@@ -114,14 +114,15 @@ def test_all_watches_are_set_again(world: World) -> None:
     }
 
 
-def test_a_successor_elected_meanwhile_is_found(world: World) -> None:
+@pytest.mark.parametrize("controller_id", [2, CONTROLLER_ID])
+def test_a_successor_elected_meanwhile_is_found(world: World, controller_id: int) -> None:
     controller = world.active_controller()
     world.driver.client.disconnect()
-    world.elect_rival(2)
+    world.elect_rival(controller_id)
     world.driver.client.reconnect()
     world.process(controller, e.SessionReconnected())
     assert controller.active is None
-    assert controller.life.controller_id_seen == 2
+    assert controller.life.controller_id_seen == controller_id
 
 
 def test_nothing_happened_and_nothing_is_sent(world: World) -> None:
