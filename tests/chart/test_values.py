@@ -52,7 +52,7 @@ def value_paths() -> list[str]:
         ({"settings": {"http_port": 1}}, "http_port"),
         ({"settings": {"cluster_name": "east"}}, "cluster_name"),
         ({"cluster": {"name": "East!", "default": False}}, "name"),
-        ({"settings": {"controller_id": 1}}, "controller_id"),
+        ({"settings": {"controller_id": 1_000_000_001}}, "'controller_id' not allowed"),
         ({"settings": {"mode": "client"}}, "mode"),
         ({"mode": "observer"}, "mode"),
         ({"mode": "client", "endpoint__enabled": True}, "mode is client"),

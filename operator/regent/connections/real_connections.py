@@ -14,7 +14,7 @@ from regent.network.settings import ChannelSettings
 from regent.replicas.suspicion import SuspicionSettings
 from regent.runtime.ports import Connect, ConnectionListener
 from regent.zookeeper.client import KazooZooKeeper
-from regent.zookeeper.leader_election import LeaderElection
+from regent.zookeeper.leader_election import Identity, LeaderElection
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
@@ -93,7 +93,7 @@ class Connections:
         self._election = LeaderElection(
             self._session,
             path=election_path,
-            identifier=f"{socket.gethostname()}/{os.getpid()}/{controller_id}",
+            identifier=str(Identity(socket.gethostname(), os.getpid(), controller_id)),
             on_elected=listener.elected,
             on_lost=listener.election_lost,
         )

@@ -148,9 +148,9 @@ class Settings(EndpointOptions, ReplicaOptions, EvictionOptions, SparkOptions, B
         ge=1_001,
         le=2_000_000_000,
         description="Id under which `/controller` is held. It must differ from the id of every "
-        "broker, present, past and future, and between the replicas of Regent: an id that a broker "
-        "or a topic names is refused. By default a number from 1,000,000,000 to 1,099,999,999 is "
-        "drawn at the start.",
+        "broker, present, past and future, and between the replicas of Regent: an id that a "
+        "broker, a topic or a live replica has is refused. By default a number from 1,000,000,000 "
+        "to 1,099,999,999 is drawn at the start.",
     )
     election_path: str = Field(
         default="/regent/election",

@@ -6,6 +6,7 @@ replicas, and ``/controller`` while it leads. Kafka knows none of this.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Final
 
 import msgspec
@@ -69,7 +70,7 @@ def encode_presence(presence: ReplicaPresence) -> bytes:
     )
 
 
-def queue_order(children: tuple[str, ...]) -> list[str]:
+def queue_order(children: Iterable[str]) -> list[str]:
     """Names of the contenders' nodes in the election among the replicas, the first in line first.
 
     The order is that of kazoo's lock recipe: by the number that ZooKeeper has appended.

@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple, Self
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import CancelledError, KazooException, NoNodeError, SessionExpiredError
@@ -29,6 +31,7 @@ from kazoo.retry import KazooRetry
 from regent.runtime.blocking_call import call_blocking
 from regent.runtime.ports import ZooKeeperPort
 from regent.zk_data.operations import SessionState, ZkError
+from regent.zk_data.replicas import queue_order
 from regent.zookeeper.answering import post
 from regent.zookeeper.awaited_answers import AnswerLostError
 from regent.zookeeper.errors import code_of, unexpected
@@ -45,6 +48,56 @@ _RETRY_PAUSE_S: Final = 1.0
 _CLOSE_TIMEOUT_S: Final = 5.0
 
 
+class Identity(NamedTuple):
+    """A replica as its node in the queue names it. Its text is ``host/pid/controller_id``.
+
+    Attributes:
+        host: Name of the machine, in Kubernetes that of the pod.
+        pid: Id of the process on that host.
+        controller_id: The setting.
+    """
+
+    host: str
+    pid: int
+    controller_id: int
+
+    def __str__(self) -> str:
+        return f"{self.host}/{self.pid}/{self.controller_id}"
+
+    @classmethod
+    def parse(cls, text: str) -> Self | None:
+        """Inverse of ``str``; None for any other text."""
+        try:
+            host, pid, controller_id = text.rsplit("/", 2)
+            return cls(host, int(pid), int(controller_id))
+        except ValueError:
+            return None
+
+    def conflicts_with(self, own: Identity) -> bool:
+        """Whether this replica has the controller id of this process, and may be alive.
+
+        A former process on this host is dead, and its place ends with its session: its process id
+        is free again, or this process has it, as after the restart of a container.
+        """
+        if self.controller_id != own.controller_id:
+            return False
+        return self.host != own.host or (self.pid != own.pid and _is_running(self.pid))
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except (ProcessLookupError, OverflowError):
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+class ControllerIdInUseError(KazooException):
+    """Another replica in the queue has our controller id."""
+
+
 class LeaderElection:
     """A replica's part in the election, from :meth:`start` to :meth:`close`.
 
@@ -55,7 +108,8 @@ class LeaderElection:
 
     Args:
         session: Started by the caller, and closed after the election.
-        identifier: Name of the replica for people, such as the pod's.
+        identifier: Name of the replica for people. If it is the text of an :class:`Identity`, the
+            replica stays out of the queue while a live replica there has the same controller id.
         on_elected: A term has begun.
         on_lost: The term is over. Always called once for each ``on_elected``.
         path: Parent of the contenders' nodes, inside the chroot. Created if missing.
@@ -173,6 +227,8 @@ class LeaderElection:
             self._fail(self._explained(error), error)
 
     def _explained(self, error: Exception) -> str:
+        if isinstance(error, ControllerIdInUseError):
+            return str(error)
         if not isinstance(error, KazooException):
             return repr(error)
         refusal = unexpected(code_of(error), self._path)
@@ -231,6 +287,8 @@ class _ReportingLock(Lock):
     place that this process has itself: whose creation or removal was broken off, and a server that
     lagged behind did not show it when it was looked for.
 
+    The lock refuses to stand behind a replica that has the same controller id.
+
     Args:
         on_queued: Called in the thread that acquires the lock, when it stands in the queue.
     """
@@ -239,7 +297,42 @@ class _ReportingLock(Lock):
         self, client: KazooClient, path: str, identifier: str, *, on_queued: Callable[[], None]
     ) -> None:
         super().__init__(client, path, identifier)
+        self._own_identity = Identity.parse(identifier)
         self._on_queued = on_queued
+
+    def _inner_acquire(self, blocking: bool, timeout: float | None, ephemeral: bool = True) -> bool:
+        if not self.create_tried:
+            self._refuse_id_in_use()
+        return super()._inner_acquire(blocking, timeout, ephemeral)
+
+    def _refuse_id_in_use(self, *, before: str | None = None) -> None:
+        """Look for another replica in the queue that has our controller id.
+
+        Args:
+            before: Our own node. Replicas behind this node look for us.
+
+        Raises:
+            ControllerIdInUseError: Names the replica, its session and the way out.
+        """
+        own = self._own_identity
+        if own is None:
+            return
+        try:
+            children = self.client.get_children(self.path)
+        except NoNodeError:
+            return
+        for name in itertools.takewhile(lambda name: name != before, queue_order(children)):
+            with contextlib.suppress(NoNodeError):
+                data, stat = self.client.get(f"{self.path}/{name}")
+                other = Identity.parse(data.decode(errors="replace"))
+                if other is not None and other.conflicts_with(own):
+                    raise ControllerIdInUseError(
+                        f"controller_id {own.controller_id} is in use by another replica, {other} "
+                        f"(host/process/id), in the ZooKeeper session {stat.ephemeralOwner:#x}. "
+                        "Leave controller_id out, so that each replica draws its own at its start, "
+                        "or give each replica another one, and restart this replica. If the other "
+                        "replica has ended, this replica continues when that session has expired"
+                    )
 
     def _get_predecessor(self, node: str) -> str | None:
         while (predecessor := super()._get_predecessor(node)) and self._is_own(predecessor):
@@ -248,6 +341,7 @@ class _ReportingLock(Lock):
             )
             with contextlib.suppress(NoNodeError):
                 self.client.delete(f"{self.path}/{predecessor}")
+        self._refuse_id_in_use(before=node)
         self._on_queued()
         return predecessor
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
+import os
 import threading
 import uuid
 from collections.abc import AsyncIterator
@@ -19,7 +20,7 @@ from regent.zk_data.operations import Create, Delete, SessionState
 from regent.zk_data.replicas import queue_order
 from regent.zookeeper import awaited_answers
 from regent.zookeeper.awaited_answers import AwaitedAnswer
-from regent.zookeeper.leader_election import LeaderElection, contenders
+from regent.zookeeper.leader_election import Identity, LeaderElection, contenders
 from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import end_session
 from tests.integration.zookeeper.harness import (
@@ -334,6 +335,79 @@ async def test_a_place_of_its_own_that_was_left_keeps_no_replica_from_leading(
             assert len(places) == 1
             assert not f"{PATH}/{places[0]}".startswith(left)
     assert "A former place in the queue of the replicas is left" in caplog.messages
+
+
+CONTROLLER_ID = 1_000_000_001
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        pytest.param(Identity("pod-1", 7, CONTROLLER_ID), id="on another host"),
+        pytest.param(Identity("pod-0", os.getpid(), CONTROLLER_ID), id="another process"),
+    ],
+)
+async def test_a_replica_does_not_queue_up_while_its_controller_id_is_in_use(
+    shared_server: ZooKeeper, other: Identity
+) -> None:
+    chroot = f"/in-use-on-{other.host}"
+    own = Identity("pod-0", 7, CONTROLLER_ID)
+    async with replica(shared_server, str(other), chroot=chroot) as first:
+        await until(lambda: first.leads)
+        async with replica(shared_server, str(own), chroot=chroot) as second:
+            await until(lambda: second.election.problem is not None)
+            problem = second.election.problem or ""
+            for named in (f"controller_id {CONTROLLER_ID}", str(other), "Leave controller_id out"):
+                assert named in problem
+            assert f"session {first.client.port.session_id:#x}" in problem
+            assert await contenders(second.client.port, PATH) == [str(other)]
+            await first.election.close()
+            await until(lambda: second.leads)
+            assert second.election.problem is None
+
+
+async def test_one_of_two_replicas_with_one_controller_id_that_queue_up_at_once_leaves(
+    shared_server: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither has seen the other one when its own node is created."""
+    first, second = (Identity(host, 7, CONTROLLER_ID) for host in ("pod-0", "pod-1"))
+    ensure_path, both_have_looked, looked = Lock._ensure_path, threading.Event(), list[Lock]()
+
+    def meet(lock: Lock) -> None:
+        ensure_path(lock)
+        looked.append(lock)
+        if len(looked) == 2:
+            both_have_looked.set()
+        both_have_looked.wait(DEADLINE_S)
+
+    monkeypatch.setattr(Lock, "_ensure_path", meet)
+    async with (
+        replica(shared_server, str(first), chroot="/at-once") as one,
+        replica(shared_server, str(second), chroot="/at-once") as other,
+    ):
+        await until(lambda: one.leads or other.leads)
+        leader, refused = (one, other) if one.leads else (other, one)
+        await until(lambda: "is in use" in (refused.election.problem or ""))
+        await until_queued(leader, 1)
+        assert leader.terms == ["elected"]
+        assert refused.terms == []
+
+
+@pytest.mark.parametrize("has_same_pid", [True, False])
+async def test_a_restarted_replica_queues_up_behind_its_former_process(
+    shared_server: ZooKeeper, has_same_pid: bool
+) -> None:
+    """A container that is started again has the same process id, a service another one."""
+    own = Identity("pod-0", os.getpid(), CONTROLLER_ID)
+    ended = await asyncio.create_subprocess_exec("true")
+    await ended.wait()
+    former = own if has_same_pid else own._replace(pid=ended.pid)
+    chroot = f"/restarted-{has_same_pid}"
+    async with replica(shared_server, str(former), chroot=chroot) as left:
+        await until(lambda: left.leads)
+        async with replica(shared_server, str(own), chroot=chroot) as restarted:
+            await until_queued(restarted, 2)
+            assert restarted.election.problem is None
 
 
 async def test_a_replica_whose_request_was_lost_leads_again(
