@@ -175,7 +175,10 @@ class Faults:
         process.put(
             e.ReplicasAbsent(
                 process.client.session_id,
-                tuple(e.AbsentReplica(session_id, "suspected") for session_id in absent),
+                tuple(
+                    e.AbsentReplica(session_id, "suspected", rng.random() < 0.5)
+                    for session_id in absent
+                ),
                 is_named,
                 tuple(e.AbsentReplica(session_id, "unheard") for session_id in unheard),
             )

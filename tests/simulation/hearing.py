@@ -55,7 +55,11 @@ class Hearing:
         heard.update(dict.fromkeys(session for session in others if session not in silent))
         found = e.ReplicasAbsent(
             own,
-            tuple(e.AbsentReplica(s, "suspected") for s in silent if s in heard),
+            tuple(
+                e.AbsentReplica(s, "suspected", self._world.regent_of(s) is None)
+                for s in silent
+                if s in heard
+            ),
             unheard=tuple(e.AbsentReplica(s, "unheard") for s in silent if s not in heard),
         )
         is_active = process.controller.active is not None

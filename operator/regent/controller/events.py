@@ -84,10 +84,12 @@ class AbsentReplica(NamedTuple):
     Attributes:
         session_id: Its ZooKeeper session, which owns whatever it has in ZooKeeper.
         reason: Why, for people.
+        is_dead: Whether its process has certainly ended.
     """
 
     session_id: int
     reason: str
+    is_dead: bool = False
 
 
 class ReplicasAbsent(ControllerEvent, frozen=True):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import msgspec
 
 from regent.model.cluster import Address
@@ -22,3 +24,15 @@ class ReplicaPresence(msgspec.Struct, frozen=True):
 
     def __str__(self) -> str:
         return f"Regent {self.controller_id} at {self.address.host}:{self.address.port}"
+
+
+class SuspectedReplica(NamedTuple):
+    """What is held of a replica that is suspected.
+
+    Attributes:
+        why: For people.
+        is_dead: Whether its process has certainly ended.
+    """
+
+    why: str
+    is_dead: bool

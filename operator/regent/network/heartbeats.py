@@ -19,7 +19,7 @@ from typing import Final
 
 import msgspec
 
-from regent.model.replica import ReplicaPresence
+from regent.model.replica import ReplicaPresence, SuspectedReplica
 from regent.network.replica_client import ReplicaClient
 from regent.network.replica_server import ReplicaServer
 from regent.network.replica_tls import ReplicaTls
@@ -64,7 +64,7 @@ class Heartbeats:
         self._server = ReplicaServer(instance, listening, tls=None if tls is None else tls.server)
         self._peers: dict[int, _Peer] = {}
         self._counts = dict.fromkeys(Reason, 0)
-        self._on_suspected: Callable[[Mapping[int, str]], None] = lambda _: None
+        self._on_suspected: Callable[[Mapping[int, SuspectedReplica]], None] = lambda _: None
         self._on_named: Callable[[int], None] = lambda _: None
         self._is_ready: Callable[[], bool] = lambda: False
         self._reported_at = float("-inf")
@@ -95,7 +95,7 @@ class Heartbeats:
     def start(
         self,
         *,
-        on_suspected: Callable[[Mapping[int, str]], None],
+        on_suspected: Callable[[Mapping[int, SuspectedReplica]], None],
         on_named: Callable[[int], None],
         is_ready: Callable[[], bool],
     ) -> None:
@@ -139,10 +139,13 @@ class Heartbeats:
             for peer in list(self._peers.values())
         }
 
-    def suspected(self) -> Mapping[int, str]:
+    def suspected(self) -> Mapping[int, SuspectedReplica]:
         """See :class:`~regent.runtime.heartbeats_port.HeartbeatsPort`."""
         return {
-            session_id: f"{peer.presence} is suspected: {EXPLANATIONS[peer.reported]}"
+            session_id: SuspectedReplica(
+                f"{peer.presence} is suspected: {EXPLANATIONS[peer.reported]}",
+                is_dead=peer.reported is Reason.DEAD,
+            )
             for session_id, peer in list(self._peers.items())
             if peer.reported is not None
         }

@@ -164,5 +164,6 @@ class Suspicion:
         self._refused_since = None
 
     def _suspect(self, reason: Reason) -> None:
-        if self.reason is None:
+        """The first reason stays, unless the replica turns out to be dead."""
+        if self.reason is None or reason is Reason.DEAD:
             self.reason = reason

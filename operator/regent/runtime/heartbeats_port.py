@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from regent.model.replica import ReplicaPresence
+from regent.model.replica import ReplicaPresence, SuspectedReplica
 
 
 class HeartbeatsPort(Protocol):
@@ -34,22 +34,22 @@ class HeartbeatsPort(Protocol):
     def start(
         self,
         *,
-        on_suspected: Callable[[Mapping[int, str]], None],
+        on_suspected: Callable[[Mapping[int, SuspectedReplica]], None],
         on_named: Callable[[int], None],
         is_ready: Callable[[], bool],
     ) -> None:
         """Begin.
 
         Args:
-            on_suspected: Called with session -> why of all that are suspected, when that or who is
-                unheard changes, and again as long as it lasts.
+            on_suspected: Called with session -> suspected replica of all, when these or the unheard
+                ones change, and again as long as it lasts.
             on_named: Called with the session of the replica that wants this process to take over.
             is_ready: Whether this process could take over now. Must answer at once.
         """
         ...
 
-    def suspected(self) -> Mapping[int, str]:
-        """Session -> why, of all that are suspected now."""
+    def suspected(self) -> Mapping[int, SuspectedReplica]:
+        """Session -> suspected replica, of all that are suspected now."""
         ...
 
     def unheard(self) -> Mapping[int, str]:

@@ -18,7 +18,7 @@ from regent.controller.effects import StillAbsent
 from regent.controller.events import AbsentReplica, ControllerEvent, ReplicasAbsent
 from regent.model.cluster import Address
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError, ZooKeeperError
-from regent.model.replica import ReplicaPresence
+from regent.model.replica import ReplicaPresence, SuspectedReplica
 from regent.runtime.blocking_call import call_blocking
 from regent.runtime.heartbeats_port import HeartbeatsPort
 from regent.runtime.ports import ZooKeeperPort
@@ -227,8 +227,8 @@ class ReplicaKeeper:
         self._peers = peers
         self._heartbeats.set_peers(peers)
 
-    def _suspected(self, found: Mapping[int, str]) -> None:
-        absent = tuple(AbsentReplica(session_id, why) for session_id, why in found.items())
+    def _suspected(self, found: Mapping[int, SuspectedReplica]) -> None:
+        absent = tuple(AbsentReplica(session_id, *suspect) for session_id, suspect in found.items())
         unheard = tuple(AbsentReplica(*each) for each in self._heartbeats.unheard().items())
         if not self._is_leaving and not self._is_active():
             self._enqueue(ReplicasAbsent(self._zookeeper.session_id, absent, unheard=unheard))

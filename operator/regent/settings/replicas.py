@@ -72,5 +72,6 @@ class ReplicaOptions(BaseModel):
         ge=1,
         le=3_600,
         description="How long after a take-over by suspicion the next one may come, in seconds. "
-        "The time doubles with each, up to an hour.",
+        "The time doubles with each, up to an hour. A replica whose connection has ended and whose "
+        "port refuses another one is dead: its take-over neither waits nor counts.",
     )

@@ -23,6 +23,9 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 SESSION_TIMEOUT_MS = 40_000
 """Longer than any of this takes: what is seen does not come from the end of a session."""
 
+BACKOFF_S = 3_600
+"""Longer than a session: a wait between take-overs would last until the session has ended."""
+
 OF_REPLICAS = "/regent/"
 QUEUE = "/regent/election"
 PRESENCE = "/regent/election-presence"
@@ -154,6 +157,46 @@ def test_one_that_is_frozen_is_followed_and_does_no_harm_when_it_wakes_up(
     assert pair.standby.wait_until_active()["isActive"]
     assert sum(suspicions(pair.active).values()) == 0
     cluster.wait_for_consistency()
+
+
+def test_a_second_killed_one_is_followed_while_the_first_is_registered(cluster: Cluster) -> None:
+    """The one that follows both has taken over before, and was deposed when it was frozen."""
+    znodes = cluster.znodes
+    with pair_of(
+        cluster, session_timeout_ms=SESSION_TIMEOUT_MS, suspicion_backoff_s=BACKOFF_S
+    ) as pair:
+        epoch, logs = znodes.controller_epoch(), [pair.active.log_path, pair.standby.log_path]
+
+        def wait_until_heard() -> None:
+            cluster.wait(lambda: None in others(pair.standby), "it to hear the other", logs=logs)
+
+        pair.active.kill()
+        pair.wait_for_take_over()
+        pair.standby.wait_until_active()
+        pair.active.start()
+        pair.change_places()
+        wait_until_heard()
+
+        pair.active.pause()
+        pair.wait_for_take_over()
+        pair.standby.wait_until_active()
+        pair.active.resume()
+        pair.change_places()
+        resigned = "Controller resigned"
+        cluster.wait(lambda: has_logged(pair.standby, resigned), "it to resign", logs=logs)
+        cluster.wait(lambda: len(znodes.children(QUEUE)) == 2, "it to queue up", logs=logs)
+        wait_until_heard()
+
+        registered = set(znodes.children(PRESENCE))
+        assert len(registered) == 3
+        pair.active.kill()
+        pair.wait_for_take_over()
+        # It has waited for neither of the killed ones: their sessions live.
+        assert registered == set(znodes.children(PRESENCE))
+        assert znodes.controller_epoch() == epoch + 3
+        pair.standby.wait_until_active()
+        cluster.wait_for_announced_controller()
+        pair.active.start()
 
 
 def test_one_that_is_stopped_hands_over_to_the_other(

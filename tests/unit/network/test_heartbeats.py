@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from regent.model.cluster import Address
-from regent.model.replica import ReplicaPresence
+from regent.model.replica import ReplicaPresence, SuspectedReplica
 from regent.network import heartbeats, replica_client
 from regent.network.heartbeats import Heartbeats
 from regent.network.replica_server import CONNECTIONS_MAX
@@ -44,7 +44,7 @@ class Replica:
             settings=SETTINGS,
             tls=tls,
         )
-        self.suspected: list[Mapping[int, str]] = []
+        self.suspected: list[Mapping[int, SuspectedReplica]] = []
         self.unheard: list[list[int]] = []
         self.named: list[int] = []
         self.heartbeats.start(
@@ -54,7 +54,7 @@ class Replica:
         )
         stack.callback(self.heartbeats.close)
 
-    def _report(self, suspected: Mapping[int, str]) -> None:
+    def _report(self, suspected: Mapping[int, SuspectedReplica]) -> None:
         self.suspected.append(suspected)
         self.unheard.append(list(self.heartbeats.unheard()))
 
@@ -173,8 +173,10 @@ def test_one_whose_process_ends_is_dead(stack: ExitStack) -> None:
     a.follow(stub.presence)
     stub.die()
     assert a.suspicion() == "dead"
-    assert "port refuses" in a.suspected[0][SESSION]
-    assert str(stub.presence) in a.suspected[0][SESSION]
+    suspect = a.suspected[0][SESSION]
+    assert "port refuses" in suspect.why
+    assert str(stub.presence) in suspect.why
+    assert suspect.is_dead
 
 
 def test_a_suspicion_is_reported_as_long_as_it_lasts(stack: ExitStack) -> None:
@@ -192,8 +194,18 @@ def test_one_that_is_silent_is_frozen_until_it_answers(stack: ExitStack) -> None
     a.follow(stub.presence)
     stub.answers.clear()
     assert a.suspicion() == "frozen"
+    assert not a.suspected[0][SESSION].is_dead
     stub.answers.set()
     wait_for(lambda: a.heartbeats.problems() == {str(stub.presence): None}, "an answer")
+
+
+def test_a_frozen_replica_that_is_killed_is_reported_as_dead(stack: ExitStack) -> None:
+    a, stub = Replica(stack, "a"), Stub(stack)
+    a.follow(stub.presence)
+    stub.answers.clear()
+    assert a.suspicion() == "frozen"
+    stub.die()
+    wait_for(lambda: a.suspected[-1][SESSION].is_dead, "its death")
 
 
 @pytest.mark.parametrize("function", ["encode", "decode_answer"])

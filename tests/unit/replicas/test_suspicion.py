@@ -141,9 +141,25 @@ def test_the_first_reason_stays(suspicion: Suspicion) -> None:
     suspicion.answered(5.0)
     suspicion.lost(5.0)
     suspicion.replaced()
-    suspicion.refused(5.1)
-    suspicion.refused(5.2)
+    suspicion.unreached(5.1)
+    suspicion.unreached(5.2)
     assert suspicion.reason is Reason.REPLACED
+
+
+def test_a_frozen_replica_is_dead_when_its_connection_ends_and_its_port_refuses(
+    suspicion: Suspicion,
+) -> None:
+    suspicion.answered(5.0)
+    for now in (5.6, 6.2, 6.8, 7.1):
+        suspicion.looked(now)
+    suspicion.refused(7.2)
+    suspicion.refused(7.3)
+    seen = [suspicion.reason]
+    suspicion.lost(7.4)
+    suspicion.refused(7.5)
+    suspicion.refused(7.6)
+    seen.append(suspicion.reason)
+    assert seen == [Reason.FROZEN, Reason.DEAD]
 
 
 def test_a_pause_of_ones_own_is_no_silence_of_others(suspicion: Suspicion) -> None:

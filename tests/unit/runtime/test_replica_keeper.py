@@ -158,6 +158,7 @@ async def test_one_that_dies_is_an_event_that_names_its_session(world: World) ->
     assert event.session_id == a.session_id
     assert [replica.session_id for replica in event.absent] == [b.session_id]
     assert "port refuses" in event.absent[0].reason
+    assert event.absent[0].is_dead
     assert not event.is_named
 
 

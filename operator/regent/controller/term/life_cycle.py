@@ -263,15 +263,17 @@ class LifeCycle:
         predecessors = await find_predecessors(event, self._config.election_path)
         if predecessors is None:
             return
-        now_ms, registered = await CurrentTime(), predecessors.registered
-        if not event.is_named and not self._suspicions.allows(now_ms, registered=registered):
+        now_ms, dead = await CurrentTime(), predecessors.dead
+        if not event.is_named and not self._suspicions.allows(
+            now_ms, registered=predecessors.registered, dead=dead
+        ):
             return
         context = await self._elect(predecessors)
         if context is None:
             return
         if not event.is_named:
             suspects = (presence_name(replica.session_id) for replica in predecessors.absent)
-            self._suspicions.note_take_over(now_ms, suspects)
+            self._suspicions.note_take_over(now_ms, suspects, dead=dead)
         passed = {"passed": "; ".join(predecessors.passed)} if predecessors.passed else {}
         self._log.warning(
             "Taken over from another replica",

@@ -18,7 +18,7 @@ import msgspec
 from regent.controller import events as e
 from regent.controller.effects import ReadChildren, ReadData, StillAbsent
 from regent.zk_data.operations import Check, Delete, ZNode
-from regent.zk_data.replicas import presence_path, queue_order
+from regent.zk_data.replicas import presence_name, presence_path, queue_order
 
 
 class Predecessors(msgspec.Struct, frozen=True):
@@ -29,12 +29,22 @@ class Predecessors(msgspec.Struct, frozen=True):
         places: Deletes the nodes before its own in the queue, if its own is still there.
         registered: Names of the replicas' registrations that there are.
         passed: What is known, for people, of those before it that do not answer.
+        before: The absent replicas that stand in the queue before this one.
     """
 
     absent: tuple[e.AbsentReplica, ...]
     places: tuple[Delete | Check, ...]
     registered: frozenset[str]
     passed: tuple[str, ...] = ()
+    before: tuple[e.AbsentReplica, ...] = ()
+
+    @property
+    def dead(self) -> tuple[str, ...]:
+        """Names of the registrations of the absent replicas before this one, if all of them are
+        dead; otherwise none."""
+        if not all(replica.is_dead for replica in self.before):
+            return ()
+        return tuple(presence_name(replica.session_id) for replica in self.before)
 
     def include(self, holder: ZNode | None) -> bool:
         """Whether one of them holds ``/controller``. A broker never does: it has no such session.
@@ -61,10 +71,11 @@ async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Pred
         event = await _as_it_is_now(event)
     if not event.absent:
         return None
-    may_go = [replica.session_id for replica in event.absent]
-    unheard = dict(event.unheard)
+    may_go = {replica.session_id: replica for replica in event.absent}
+    unheard = {replica.session_id: replica.reason for replica in event.unheard}
     places: list[Delete | Check] = []
     passed: list[str] = []
+    before: list[e.AbsentReplica] = []
     for path, node in zip(names, nodes, strict=True):
         if node is None:
             continue
@@ -72,11 +83,17 @@ async def find_predecessors(event: e.ReplicasAbsent, election_path: str) -> Pred
         if owner == event.session_id:
             own = Check(path, node.version)
             return Predecessors(
-                event.absent, (*places, own), frozenset(registered or ()), tuple(passed)
+                event.absent,
+                (*places, own),
+                frozenset(registered or ()),
+                tuple(passed),
+                tuple(before),
             )
         if owner in unheard:
             passed.append(unheard[owner])
-        elif owner not in may_go and not event.is_named:
+        elif owner in may_go:
+            before.append(may_go[owner])
+        elif not event.is_named:
             return None
         places.append(Delete(path, node.version))
     return None

@@ -8,6 +8,7 @@ from regent.controller.term.suspicion_limit import SuspicionLimit
 
 NOW = 1_800_000_000_000
 OTHER = "the other one"
+DEAD = "the dead one"
 
 
 @pytest.fixture
@@ -73,6 +74,37 @@ def test_who_deposed_others_often_waits_as_long_when_it_is_deposed(limit: Suspic
     limit.note_deposed(NOW + 90)
     assert not allows(limit, NOW + 149)
     assert allows(limit, NOW + 150)
+
+
+class TestDeadReplicas:
+    def test_a_dead_replica_is_deposed_without_a_wait(self, limit: SuspicionLimit) -> None:
+        limit.note_take_over(NOW, [OTHER])
+        limit.note_deposed(NOW)
+        assert not limit.allows(NOW + 1, registered={OTHER, DEAD})
+        assert limit.allows(NOW + 1, registered={OTHER, DEAD}, dead=[DEAD])
+
+    def test_no_wait_follows_while_the_dead_replica_is_registered(
+        self, limit: SuspicionLimit
+    ) -> None:
+        limit.note_take_over(NOW, [DEAD], dead=[DEAD])
+        assert limit.allows(NOW + 1, registered={DEAD, OTHER})
+        assert limit.allows(NOW + 1, registered={DEAD, OTHER}, dead=[OTHER])
+
+    def test_an_earlier_wait_goes_on(self, limit: SuspicionLimit) -> None:
+        limit.note_take_over(NOW, [OTHER])
+        limit.note_take_over(NOW + 10, [DEAD], dead=[DEAD])
+        assert not limit.allows(NOW + 29, registered={OTHER})
+        assert limit.allows(NOW + 30, registered={OTHER})
+
+    def test_a_replica_that_leads_after_it_was_held_to_be_dead_is_deposed_after_a_wait(
+        self, limit: SuspicionLimit
+    ) -> None:
+        """A network that ends connections and refuses new ones looks like a death to both."""
+        for began, wait in ((0, 30), (30, 30), (60, 60)):
+            limit.note_take_over(NOW + began, [DEAD], dead=[DEAD])
+            limit.note_deposed(NOW + began)
+            assert not limit.allows(NOW + began + wait - 1, registered={DEAD}, dead=[DEAD])
+            assert limit.allows(NOW + began + wait, registered={DEAD}, dead=[DEAD])
 
 
 def test_a_clock_that_is_set_back_does_not_prolong_a_wait(limit: SuspicionLimit) -> None:

@@ -14,7 +14,7 @@ from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, Written
-from regent.zk_data.replicas import presence_node, presence_path
+from regent.zk_data.replicas import presence_name, presence_node, presence_path
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
 
@@ -58,17 +58,22 @@ class Standby:
         *clients: InMemoryClient,
         is_named: bool = False,
         unheard: Sequence[InMemoryClient] = (),
+        dead: Sequence[InMemoryClient] = (),
     ) -> None:
-        """Others are found to be absent."""
-        self.process(self.event(*clients, is_named=is_named, unheard=unheard))
+        """Others are found to be absent; some of them are certainly dead."""
+        self.process(self.event(*clients, is_named=is_named, unheard=unheard, dead=dead))
 
     def event(
         self,
         *clients: InMemoryClient,
         is_named: bool = False,
         unheard: Sequence[InMemoryClient] = (),
+        dead: Sequence[InMemoryClient] = (),
     ) -> e.ReplicasAbsent:
-        absent = tuple(e.AbsentReplica(client.session_id, "dead") for client in clients)
+        absent = tuple(
+            e.AbsentReplica(client.session_id, "dead", client in dead)
+            for client in dict.fromkeys((*clients, *dead))
+        )
         silent = tuple(e.AbsentReplica(client.session_id, "silent") for client in unheard)
         return e.ReplicasAbsent(self.session_id, absent, is_named, silent)
 
@@ -388,6 +393,57 @@ class TestLimits:
             standby.place = queue_up(standby.world.driver.client)
             self.deposed(standby)
             standby.world.driver.now_ms += 30_000  # for having been deposed
+
+    def replaced_by(self, standby: Standby) -> InMemoryClient:
+        """Another replica leads instead of this one, and stands before it in the queue."""
+        standby.world.delete(standby.place)
+        successor = standby.other = standby.queued()
+        standby.place = queue_up(standby.world.driver.client)
+        self.deposed(standby)
+        return successor
+
+    def test_two_dead_ones_are_followed_while_the_first_is_registered(
+        self, standby: Standby
+    ) -> None:
+        first = standby.other
+        standby.absent(dead=[first])
+        assert standby.world.holder() == CONTROLLER_ID
+        second = self.replaced_by(standby)
+        standby.absent(dead=[first, second])
+        assert standby.world.holder() == CONTROLLER_ID
+        registered = standby.world.zookeeper.children(presence_path(ELECTION))
+        assert set(registered) == {presence_name(x.session_id) for x in (first, second)}
+
+    def test_a_frozen_one_is_waited_for_after_another_frozen_one(self, standby: Standby) -> None:
+        first = standby.other
+        standby.absent(first)
+        second = self.replaced_by(standby)
+        standby.absent(first, second)
+        assert standby.world.holder() == OTHER
+
+    def test_a_frozen_one_is_waited_for_though_an_earlier_one_is_dead(
+        self, standby: Standby
+    ) -> None:
+        first = standby.other
+        standby.absent(dead=[first])
+        second = self.replaced_by(standby)
+        standby.absent(second, dead=[first])
+        assert standby.world.holder() == OTHER
+
+    def test_one_that_leads_after_it_was_held_to_be_dead_is_waited_for(
+        self, standby: Standby
+    ) -> None:
+        """Its connections end and its port refuses, but it lives, and has queued up again."""
+        standby.absent(dead=[standby.other])
+        standby.world.delete(standby.place)
+        queue_up(standby.other)
+        standby.place = queue_up(standby.world.driver.client)
+        self.deposed(standby)
+        standby.absent(dead=[standby.other])
+        assert standby.world.holder() == OTHER
+        standby.world.driver.now_ms += 30_000
+        standby.absent(dead=[standby.other])
+        assert standby.world.holder() == CONTROLLER_ID
 
     def test_who_was_deposed_waits_from_then_on(self, standby: Standby) -> None:
         """Not from its next suspicion on: that may come hours later."""
