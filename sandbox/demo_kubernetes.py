@@ -27,6 +27,9 @@ from sandbox.progress import note
 DEFINITIONS = Path(__file__).resolve().parent.parent / "crds"
 _KUBECTL_TIMEOUT_S = 180.0
 _PROBE = "is-anybody-serving"
+_UNOBSERVED = -1
+"""``observedGeneration`` of a status that the definition supplies, not a Regent."""
+
 _GROUP = "kafka.regent.dev"
 _LABEL = f"{_GROUP}/demo"
 """Of a namespace it says which demo's it is."""
@@ -111,14 +114,16 @@ def borrowed_cluster(stack: ExitStack, kubeconfig: str) -> Kubectl:
 
 
 def refuse_if_served(kubectl: Kubectl) -> None:
-    """Look whether a Regent has reacted to the probe, which is in the namespace from its start on.
+    """Check whether a Regent has written a status of the probe, which is the first object of the
+    namespace.
 
     Called as late as possible, before a Regent of the demo's own starts.
 
     Raises:
         ClusterInUseError: One has.
     """
-    if kubectl.json("get", "ktopic", _PROBE).get("status"):
+    status = kubectl.json("get", "ktopic", _PROBE).get("status", {})
+    if status.get("observedGeneration", _UNOBSERVED) != _UNOBSERVED:
         raise ClusterInUseError(
             "a Regent serves all namespaces of this Kubernetes cluster already: it would create "
             "the demo's topic in its Kafka cluster. Restrict it to namespaces of its own, stop it, "

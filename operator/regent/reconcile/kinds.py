@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
 from regent.reconcile.request import ResourceT
-from regent.resources.conditions import ConditionType
 from regent.resources.kind import ResourceKind
 
 ClaimT = TypeVar("ClaimT")
@@ -24,7 +23,6 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
         parse: Reads an object; one whose spec cannot be read becomes a value that says so.
         finalizer: Regent's own. Not every kind is given it; from one that is being deleted it is
             taken off.
-        conditions: Types of the conditions in its status, in their order.
         subjects: What an object declares, by name: a topic, for instance. Several resources that
             declare the same have to know of each other.
         claim: The claim of an object to its subjects; None: it claims nothing. Claims that are
@@ -40,7 +38,6 @@ class KindDescriptor(Generic[ResourceT, ClaimT]):
     status_fields: frozenset[str]
     parse: Callable[[Mapping[str, Any]], ResourceT]
     finalizer: str
-    conditions: tuple[ConditionType, ...]
     subjects: Callable[[Mapping[str, Any]], tuple[str, ...]]
     claim: Callable[[Mapping[str, Any]], ClaimT | None]
     news: Callable[

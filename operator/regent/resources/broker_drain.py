@@ -21,6 +21,7 @@ from regent.resources.base import (
     ObjectMeta,
 )
 from regent.resources.broker_drain_status import BrokerDrainStatus
+from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import BrokerId
 from regent.resources.kind import (
     CLUSTER_COLUMN,
@@ -135,6 +136,15 @@ class BrokerDrain(CustomResource):
             *MOVE_COLUMNS,
             CLUSTER_COLUMN,
             MESSAGE_COLUMN,
+        ),
+        conditions=(
+            ConditionType.READY,
+            ConditionType.RECONCILING,
+            ConditionType.STALLED,
+            ConditionType.CORDONED,
+            ConditionType.LEADERS_MOVED,
+            ConditionType.REPLICAS_MOVED,
+            ConditionType.DRAINED,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

@@ -68,6 +68,7 @@ class ConditionReason(enum.StrEnum):
         return member
 
     # Normal states
+    PENDING = "Pending", "No Regent has reconciled the resource yet."
     AS_DECLARED = "AsDeclared", "The topic exists exactly as the resource declares it."
     IDLE = "Idle", "Nothing is under way."
     NOT_STALLED = "NotStalled", "Nothing keeps the resource from progressing."

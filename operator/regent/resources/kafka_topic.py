@@ -23,6 +23,7 @@ from regent.resources.base import (
     CustomResource,
     ObjectMeta,
 )
+from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import (
     MAX_CONFIG_KEYS,
     MAX_REPLICAS,
@@ -276,6 +277,13 @@ class KafkaTopic(CustomResource):
                 "Deletion", "string", ".status.deletionPolicy", "Effective policy", wide=True
             ),
             MESSAGE_COLUMN,
+        ),
+        conditions=(
+            ConditionType.READY,
+            ConditionType.RECONCILING,
+            ConditionType.STALLED,
+            ConditionType.SYNCED,
+            ConditionType.HEALTHY,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

@@ -75,13 +75,18 @@ MESSAGE_COLUMN: Final = PrinterColumn(
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """Names and looks of a custom resource."""
+    """Names and looks of a custom resource.
+
+    Attributes:
+        conditions: Types of the conditions in its status, in their order.
+    """
 
     kind: str
     plural: str
     description: str
     short_names: tuple[str, ...] = ()
     columns: tuple[PrinterColumn, ...] = ()
+    conditions: tuple[str, ...] = ()
 
     @property
     def crd_name(self) -> str:

@@ -20,6 +20,7 @@ from regent.resources.base import (
     CustomResource,
     ObjectMeta,
 )
+from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import ReplicaList
 from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.kind import (
@@ -321,6 +322,15 @@ class PartitionReassignment(CustomResource):
             *MOVE_COLUMNS,
             CLUSTER_COLUMN,
             MESSAGE_COLUMN,
+        ),
+        conditions=(
+            ConditionType.READY,
+            ConditionType.RECONCILING,
+            ConditionType.STALLED,
+            ConditionType.PLAN_READY,
+            ConditionType.APPROVED,
+            ConditionType.EXECUTING,
+            ConditionType.COMPLETED,
         ),
     )
     cel_rules: ClassVar[tuple[Cel, ...]] = (

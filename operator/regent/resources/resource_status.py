@@ -3,13 +3,55 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
-from typing import Any, Self
+from datetime import UTC, datetime
+from typing import Any, Final, Self
 
 from pydantic import Field
 
 from regent.resources.base import ApiModel
-from regent.resources.conditions import Condition, Verdict, update_conditions
+from regent.resources.conditions import (
+    Condition,
+    ConditionReason,
+    ConditionStatus,
+    Verdict,
+    rfc3339,
+    update_conditions,
+)
+
+UNOBSERVED: Final = -1
+"""``observedGeneration`` of a status that no Regent has written. No resource has this generation."""
+
+_LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
+_PENDING_MESSAGE: Final = (
+    "No Regent has reconciled this resource yet. If this lasts, check that a Regent runs that "
+    "serves the namespace and spec.clusterRef of the resource."
+)
+
+
+def unobserved_status(condition_types: Sequence[str]) -> dict[str, Any]:
+    """Return the status that the API server shows until a Regent writes a status.
+
+    kstatus takes a resource without a status for ready, so Flux and Helm would continue before
+    Regent has seen the resource. The definitions of the Gateway API have the same default.
+
+    Args:
+        condition_types: Types of the conditions that the kind has, in their order.
+    """
+    conditions = [
+        Condition(
+            type=type_,
+            status=ConditionStatus.UNKNOWN,
+            observed_generation=0,
+            last_transition_time=rfc3339(_LONG_AGO),
+            reason=ConditionReason.PENDING,
+            message=_PENDING_MESSAGE,
+        )
+        for type_ in condition_types
+    ]
+    return {
+        "observedGeneration": UNOBSERVED,
+        "conditions": [condition.to_api() for condition in conditions],
+    }
 
 
 def conditions_field(which: str) -> Any:
@@ -33,7 +75,10 @@ class ResourceStatus(ApiModel):
     """Base of the statuses; each kind says which conditions it has."""
 
     observed_generation: int | None = Field(
-        default=None, description="metadata.generation that this status was computed for.", ge=0
+        default=None,
+        description="metadata.generation that this status was computed for; "
+        f"{UNOBSERVED}: no Regent has reconciled the resource yet.",
+        ge=UNOBSERVED,
     )
     conditions: tuple[Condition, ...] = ()
 

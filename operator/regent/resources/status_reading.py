@@ -1,15 +1,19 @@
-"""Reading statuses that another version of Regent, or somebody by hand, may have written."""
+"""Reading statuses that another version of Regent, or a person by hand, might have written."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
 
 from pydantic import ValidationError
 
 from regent.resources.base import ApiModel
+from regent.resources.resource_status import UNOBSERVED, unobserved_status
 
 StatusT = TypeVar("StatusT", bound=ApiModel)
+
+_SUPPLIED: Final = frozenset(unobserved_status(()))
+"""Fields of a status that the definition supplies."""
 
 
 class FieldProblem(NamedTuple):
@@ -27,16 +31,20 @@ class FieldProblem(NamedTuple):
 def read_status(
     model: type[StatusT], stored: Mapping[str, Any], *, record: Set[str] = frozenset()
 ) -> tuple[StatusT, FieldProblem | None]:
-    """What can be read of a status; and what is wrong if that is not enough.
+    """Read a stored status. Return the readable part, and the problem if that part is not enough.
 
-    Fields that cannot be read count as absent: a newer Regent has phases that this one does not
-    know. But for those of the record, which nothing else says: without them what was begun would
-    be forgotten, or begin again.
+    Unreadable fields count as absent, because a newer Regent has phases that this Regent does not
+    know. An unreadable field of the record is a problem: no other source has these facts, and
+    without them Regent would forget, or repeat, what has begun.
+
+    The fields that the definition supplies until a Regent has written a status count as absent.
 
     Args:
         stored: The status as the API has it.
         record: Names of the fields of the record, as the API has them.
     """
+    if stored.get("observedGeneration") == UNOBSERVED:
+        stored = {name: stored[name] for name in stored.keys() - _SUPPLIED}
     try:
         return model.model_validate(stored), None
     except ValidationError as error:

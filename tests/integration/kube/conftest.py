@@ -25,6 +25,7 @@ from regent.kube.side import KubernetesSide
 from regent.kube.waiting import cancel
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.crd import RESOURCES
+from regent.resources.resource_status import UNOBSERVED
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
@@ -389,6 +390,11 @@ def topic(name: str, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"partitions": 3, **shape, **spec},
     }
+
+
+def is_reconciled(body: dict[str, Any]) -> bool:
+    """Whether a Regent has written the status of a resource."""
+    return bool(body["status"]["observedGeneration"] != UNOBSERVED)
 
 
 def condition(body: dict[str, Any], type_: str) -> dict[str, Any]:

@@ -8,7 +8,13 @@ import pytest
 
 from regent.reconcile.selection import ClusterSelection
 from sandbox.errors import CommandError
-from tests.integration.kube.conftest import Namespace, running, topic, wait_for
+from tests.integration.kube.conftest import (
+    Namespace,
+    is_reconciled,
+    running,
+    topic,
+    wait_for,
+)
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -45,7 +51,7 @@ async def test_each_serves_the_resources_that_name_its_cluster(
             assert topics_of(controller) == {"orders", "unnamed"}
             assert topics_of(second) == {"orders"}
             assert len(second.view.topics["orders"].partitions) == 1
-            assert "status" not in namespace.get("of-nobody")
+            assert not is_reconciled(namespace.get("of-nobody"))
 
             # One that names a cluster later is that cluster's from then on. What its status says of
             # ownership is of the other cluster: nothing is created before somebody says so.

@@ -40,8 +40,8 @@ async def test_the_status_is_one_field_and_the_spec_stays_with_its_owner(
 
 
 class _Definition:
-    """The definition of KafkaTopic in a group of the test's own, as it is and as it was while each
-    field of a status had managers of its own."""
+    """The definition of KafkaTopic in a group of the test's own: as it is now, and as it was while
+    each field of a status had managers of its own and the status had no default."""
 
     group = "upgraded.regent.dev"
     plural = f"kafkatopics.{group}"
@@ -58,9 +58,9 @@ class _Definition:
         document = json.loads(json.dumps(self._now))
         version = document["spec"]["versions"][0]
         if is_former:
-            del version["schema"]["openAPIV3Schema"]["properties"]["status"][
-                "x-kubernetes-map-type"
-            ]
+            status = version["schema"]["openAPIV3Schema"]["properties"]["status"]
+            for name in ("x-kubernetes-map-type", "default"):
+                del status[name]
         self._api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump(document))
         wait_until_established(self._api.kubectl, "crd", self.plural)
 

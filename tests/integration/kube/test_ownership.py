@@ -6,7 +6,13 @@ import asyncio
 
 import pytest
 
-from tests.integration.kube.conftest import Namespace, condition, topic, wait_for
+from tests.integration.kube.conftest import (
+    Namespace,
+    condition,
+    is_reconciled,
+    topic,
+    wait_for,
+)
 from tests.support.live_controller import LiveController
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("operator")]
@@ -16,7 +22,7 @@ async def _apply_in_order(namespace: Namespace, *names: str, topic_name: str) ->
     """Creation timestamps have whole seconds: make sure that they differ."""
     for name in names:
         namespace.apply(topic(name, topicName=topic_name))
-        await namespace.wait(name, lambda body: "status" in body, describe=f"a status of {name}")
+        await namespace.wait(name, is_reconciled, describe=f"a status of {name}")
         await asyncio.sleep(1.1)
 
 

@@ -16,7 +16,15 @@ from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi
 from sandbox.definitions import apply_definitions
-from tests.integration.kube.conftest import ROOT, Namespace, condition, running, topic, wait_for
+from tests.integration.kube.conftest import (
+    ROOT,
+    Namespace,
+    condition,
+    is_reconciled,
+    running,
+    topic,
+    wait_for,
+)
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -116,7 +124,9 @@ async def test_status_of_a_newer_controller_is_left_alone(
         assert controller.cluster.config("orders") == {"retention.ms": "1"}
         assert controller.cluster.topics == ("orders",)
         for name in ("orders", "payments"):
-            assert namespace.get(name)["status"] == {"controllerEpoch": newer}
+            body = namespace.get(name)
+            assert body["status"]["controllerEpoch"] == newer
+            assert not is_reconciled(body)
         controller.expire_session()
         controller.expire_session()
         for name in ("orders", "payments"):

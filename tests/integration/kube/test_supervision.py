@@ -10,7 +10,14 @@ import pytest
 from regent.controller.commands import Command, CreateTopic, Outcome
 from regent.model.topic import topic_id_to_text
 from sandbox import KubernetesApi
-from tests.integration.kube.conftest import Namespace, grant, supervised, topic, wait_for
+from tests.integration.kube.conftest import (
+    Namespace,
+    grant,
+    is_reconciled,
+    supervised,
+    topic,
+    wait_for,
+)
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -59,7 +66,7 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
     closed.apply(topic("payments", deletionPolicy="Retain"))
     async with supervised(LiveController(cluster), namespaces) as health:
         await namespace.wait_condition("orders", "Ready", "True")
-        assert "status" not in closed.get("payments")
+        assert not is_reconciled(closed.get("payments"))
         right = "kafkatopics.kafka.regent.dev in namespace"
         remarks = (
             f"missing right: watch {right} {closed.name};",

@@ -23,7 +23,7 @@ from regent.reconcile.plan import FinalizerAction, Plan, PlannedEvent
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.base import ApiModel, ObjectMeta
-from regent.resources.conditions import Condition, ConditionType
+from regent.resources.conditions import Condition
 from regent.resources.kind import ResourceKind
 from tests.unit.kube.jumping_clock import run
 from tests.unit.kube.test_object_cache import body
@@ -59,7 +59,6 @@ DRAIN: KindDescriptor[Drain, str] = KindDescriptor(
     status_fields=frozenset(),
     parse=Drain.model_validate,
     finalizer=FINALIZER,
-    conditions=(ConditionType.READY,),
     subjects=brokers_of,
     claim=claim_of,
 )
@@ -185,4 +184,4 @@ def test_a_status_has_the_conditions_of_its_kind() -> None:
     plan = plan_topic(request())
     status = plan.status or plan_topic(request(config={})).status
     assert status is not None
-    assert tuple(condition.type for condition in status.conditions) == KAFKA_TOPIC.conditions
+    assert tuple(condition.type for condition in status.conditions) == KAFKA_TOPIC.kind.conditions

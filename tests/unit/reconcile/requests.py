@@ -19,6 +19,7 @@ from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import TopicIdentity, TopicRequest, first_topic_id
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
+from regent.resources.resource_status import unobserved_status
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MONOTONIC_S = 1000.0
@@ -69,7 +70,7 @@ def resource(
             **({"deletionTimestamp": "2026-05-01T11:00:00Z"} if deleted else {}),
         },
         "spec": {"partitions": 2, **shape, **spec},
-        "status": status or {},
+        "status": status or unobserved_status(KafkaTopic.kind.conditions),
     }
     parsed = parse_kafka_topic(body)
     assert isinstance(parsed, KafkaTopic)

@@ -1,11 +1,7 @@
-"""What `kubectl wait`, Flux and others make of a KafkaTopic, by the rules of kstatus.
-
-Source: ``pkg/kstatus/status`` of kubernetes-sigs/cli-utils.
-"""
+"""The verdict of kstatus, which Flux and others use, on a KafkaTopic in each phase."""
 
 from __future__ import annotations
 
-import enum
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +12,7 @@ from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic import KafkaTopic
+from tests.support.kstatus import KStatus, kstatus
 from tests.unit.reconcile.requests import (
     ID,
     SPARE_ID,
@@ -29,31 +26,6 @@ from tests.unit.reconcile.requests import (
     topic,
     view,
 )
-
-
-class KStatus(enum.StrEnum):
-    CURRENT = "Current"
-    IN_PROGRESS = "InProgress"
-    FAILED = "Failed"
-    TERMINATING = "Terminating"
-
-
-def kstatus(body: dict[str, Any]) -> KStatus:
-    """The rules, in their order, for an object of the API."""
-    metadata, status = body["metadata"], body.get("status", {})
-    if metadata.get("deletionTimestamp"):
-        return KStatus.TERMINATING
-    observed = status.get("observedGeneration")
-    if observed is not None and observed != metadata["generation"]:
-        return KStatus.IN_PROGRESS
-    conditions = {c["type"]: c["status"] for c in status.get("conditions", ())}
-    if conditions.get("Reconciling") == "True":
-        return KStatus.IN_PROGRESS
-    if conditions.get("Stalled") == "True":
-        return KStatus.FAILED
-    if "Ready" not in conditions:
-        return KStatus.CURRENT
-    return KStatus.CURRENT if conditions["Ready"] == "True" else KStatus.IN_PROGRESS
 
 
 @dataclass(frozen=True)
@@ -198,7 +170,7 @@ def test_a_status_has_all_conditions_from_the_first_write_on(name: str) -> None:
     phase = PHASES[name]
     plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
     assert plan.status is not None
-    assert [c.type for c in plan.status.conditions] == list(KAFKA_TOPIC.conditions)
+    assert [c.type for c in plan.status.conditions] == list(KAFKA_TOPIC.kind.conditions)
     assert plan.status.observed_generation == phase.subject.metadata.generation
 
 

@@ -15,6 +15,7 @@ from regent.resources.partition_reassignment import (
     parse_partition_reassignment,
 )
 from regent.resources.rebalance import MAX_TOPICS_WITH_LEADERS, Goal, Rebalance
+from regent.resources.resource_status import unobserved_status
 from regent_rebalance import goals
 from regent_rebalance.goals import ALL_GOALS, Goals
 
@@ -103,6 +104,17 @@ def test_what_an_older_definition_has_dropped_is_not_taken_for_left_out(
     assert isinstance(parsed, UnreadableReassignment)
     assert problem in parsed.problem
     assert "`regent crds | kubectl apply -f -` updates it" in parsed.problem
+
+
+def test_supplied_conditions_count_as_absent_and_the_record_stays() -> None:
+    """A person who patches one field stores the default of the definition with the field."""
+    supplied = unobserved_status(PartitionReassignment.kind.conditions)
+    stored = {**supplied, "startedAt": "2026-05-01T11:00:00Z"}
+    parsed = parse_partition_reassignment(
+        {**body(replicationFactor={"orders": 3}), "status": stored}
+    )
+    assert isinstance(parsed, PartitionReassignment)
+    assert parsed.status.to_api() == {"startedAt": "2026-05-01T11:00:00Z"}
 
 
 def test_fields_of_a_status_that_cannot_be_read_count_as_absent() -> None:

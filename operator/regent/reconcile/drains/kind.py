@@ -15,7 +15,6 @@ from regent.resources.broker_drain import (
     parse_broker_drain,
 )
 from regent.resources.broker_drain_status import BrokerDrainStatus
-from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import FINALIZER
 
 
@@ -37,15 +36,6 @@ BROKER_DRAIN: Final[KindDescriptor[BrokerDrain | UnreadableDrain, DrainClaim]] =
     status_fields=field_names(BrokerDrainStatus),
     parse=parse_broker_drain,
     finalizer=FINALIZER,
-    conditions=(
-        ConditionType.READY,
-        ConditionType.RECONCILING,
-        ConditionType.STALLED,
-        ConditionType.CORDONED,
-        ConditionType.LEADERS_MOVED,
-        ConditionType.REPLICAS_MOVED,
-        ConditionType.DRAINED,
-    ),
     subjects=_subjects,
     claim=_claim,
     news=news,

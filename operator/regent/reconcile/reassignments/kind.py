@@ -10,7 +10,6 @@ from regent.reconcile.reassignments.claims import ReassignmentClaim, claim_of
 from regent.reconcile.reassignments.move_plan import PlanDocumentError, read_plan
 from regent.reconcile.reassignments.sources import topics_of
 from regent.resources.base import field_names
-from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.partition_reassignment import (
     PartitionReassignment,
@@ -46,15 +45,6 @@ PARTITION_REASSIGNMENT: Final[
     status_fields=field_names(PartitionReassignmentStatus),
     parse=parse_partition_reassignment,
     finalizer=FINALIZER,
-    conditions=(
-        ConditionType.READY,
-        ConditionType.RECONCILING,
-        ConditionType.STALLED,
-        ConditionType.PLAN_READY,
-        ConditionType.APPROVED,
-        ConditionType.EXECUTING,
-        ConditionType.COMPLETED,
-    ),
     subjects=_subjects,
     claim=claim_of,
 )

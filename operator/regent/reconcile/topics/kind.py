@@ -8,7 +8,6 @@ from typing import Any, Final
 from regent.reconcile.kinds import KindDescriptor
 from regent.reconcile.topics.claims import Claim, claim_of, news
 from regent.resources.base import field_names
-from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic import (
     FINALIZER,
     KafkaTopic,
@@ -41,13 +40,6 @@ KAFKA_TOPIC: Final[KindDescriptor[KafkaTopic | UnreadableTopic, Claim]] = KindDe
     status_fields=field_names(KafkaTopicStatus),
     parse=parse_kafka_topic,
     finalizer=FINALIZER,
-    conditions=(
-        ConditionType.READY,
-        ConditionType.RECONCILING,
-        ConditionType.STALLED,
-        ConditionType.SYNCED,
-        ConditionType.HEALTHY,
-    ),
     subjects=_subjects,
     claim=_claim,
     news=news,

@@ -8,6 +8,8 @@ from typing import Any
 
 from regent.kube.eviction.drain_records import BrokerPod, EvictionRecord, KnownDrain
 from regent.kube.eviction.settings import EvictionSettings
+from regent.resources.broker_drain import BrokerDrain
+from regent.resources.resource_status import unobserved_status
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 SETTINGS = EvictionSettings(pod_labels={"app": "kafka"}, namespace="kafka")
@@ -89,7 +91,9 @@ def drain(
             **(spec or {}),
         },
     }
-    if drained is not None:
+    if drained is None:
+        body["status"] = unobserved_status(BrokerDrain.kind.conditions)
+    else:
         body["status"] = {
             "observedGeneration": 1,
             "phase": phase,

@@ -71,7 +71,7 @@ def test_a_plan_waits_for_its_approval_and_nothing_is_sent() -> None:
 def test_a_status_has_the_conditions_of_its_kind() -> None:
     plan = plan_reassignment(request(resource(assignments=MOVED), SEEN))
     assert plan.status is not None
-    assert tuple(c.type for c in plan.status.conditions) == PARTITION_REASSIGNMENT.conditions
+    assert tuple(c.type for c in plan.status.conditions) == PARTITION_REASSIGNMENT.kind.conditions
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_resource_that_cannot_be_read_says_so_and_nothing_is_done() -> None:
     assert state(plan)["Stalled"] == "True/InvalidSpec"
     assert message(plan).startswith("spec.desiredState: ")
     assert plan.status is not None
-    assert tuple(c.type for c in plan.status.conditions) == PARTITION_REASSIGNMENT.conditions
+    assert tuple(c.type for c in plan.status.conditions) == PARTITION_REASSIGNMENT.kind.conditions
     gone = parse_partition_reassignment(
         {**body, "metadata": {"name": "x", "deletionTimestamp": "2026-05-01T11:00:00Z"}}
     )
