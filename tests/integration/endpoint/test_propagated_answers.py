@@ -22,7 +22,7 @@ from regent.protocol.served_apis import (
 from sandbox import wait_until_async
 from tests.integration.endpoint.clients_support import ServedCluster, served_cluster
 from tests.support.kafka_client import KafkaClient, connected
-from tests.support.samples import versions
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
