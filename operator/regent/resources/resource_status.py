@@ -19,7 +19,7 @@ from regent.resources.conditions import (
 )
 
 UNOBSERVED: Final = -1
-"""``observedGeneration`` of a status that no Regent has written. No resource has this generation."""
+"""``observedGeneration`` of a status that no Regent has written. Generations begin with 1."""
 
 _LONG_AGO: Final = datetime.fromtimestamp(0, UTC)
 _PENDING_MESSAGE: Final = (
