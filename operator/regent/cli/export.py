@@ -58,7 +58,8 @@ def export_topics(
     \b
     Exit status, the first that applies:
       0  all topics were exported
-      1  a setting is invalid, or ZooKeeper refuses all that is needed
+      1  a setting is invalid, ZooKeeper refuses all that is needed, or a file
+         cannot be written
       2  the command is used wrongly
       3  no ZooKeeper server answers
       6  topics are missing: their znodes are malformed, or may not be read
@@ -78,18 +79,25 @@ def export_topics(
         cluster_name=cluster_name,
     )
     found = read(zookeeper_settings(settings), wanted)
+    unwritten: list[str] = []
     if directory is None:
         print_text(render_all(found.topics))
     else:
         with writing_to(directory):
             directory.mkdir(parents=True, exist_ok=True)
-        for topic in found.topics.values():
+        for name, topic in found.topics.items():
             path = directory / topic.file_name
-            with writing_to(directory):
-                path.write_text(render(topic), encoding="utf-8")
-            click.echo(path)
-    for problem in (*found.problems, *found.unmatched):
+            try:
+                with writing_to(directory):
+                    path.write_text(render(topic), encoding="utf-8")
+            except click.ClickException as error:
+                unwritten.append(f"topic {name}: {error.message}")
+            else:
+                click.echo(path)
+    for problem in (*unwritten, *found.problems, *found.unmatched):
         click.echo(f"Not exported: {problem}", err=True)
+    if unwritten:
+        sys.exit(1)
     if found.problems:
         sys.exit(ExitStatus.UNREADABLE_ZNODES)
     sys.exit(UNMATCHED_PATTERN if found.unmatched else ExitStatus.HEALTHY)

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import math
+import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from typing import Final
 
 import yaml
 
@@ -133,14 +136,36 @@ def _config(topic: str, node: ZNode) -> dict[str, str]:
     return decode_entity_config(paths.topic_config(topic), node.data)
 
 
+_PLAIN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_YAML_1_1_WORDS: Final = frozenset({"y", "yes", "on", "true", "n", "no", "off", "false", "null"})
+_UNPRINTABLE: Final = re.compile(r"[^ -~]")
+
+
+class _Dumper(yaml.SafeDumper):
+    """Quotes each string that some YAML parser takes for another type.
+
+    PyYAML quotes by its own rules. kubectl also reads ``y`` as a boolean, ``1e3`` as a float, and
+    ``0o17`` as an integer.
+    """
+
+
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    is_plain = _PLAIN.fullmatch(text) and text.lower() not in _YAML_1_1_WORDS
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if is_plain else '"')
+
+
+_Dumper.add_representer(str, _represent_text)
+
+
 def render(topic: ExportedTopic) -> str:
-    """A document of YAML; what it leaves out is said in comments."""
-    notes = "".join(f"# Left out: {_one_line(each)}\n" for each in topic.left_out)
-    return notes + yaml.safe_dump(topic.manifest, sort_keys=False, allow_unicode=True)
+    """Return a document of YAML, in ASCII, with a comment for each omission."""
+    notes = "".join(f"# Left out: {_comment(each)}\n" for each in topic.left_out)
+    return notes + yaml.dump(topic.manifest, Dumper=_Dumper, sort_keys=False, width=math.inf)
 
 
-def _one_line(text: str) -> str:
-    return " ".join(text.split())
+def _comment(text: str) -> str:
+    """One line without characters that YAML does not allow even in comments."""
+    return _UNPRINTABLE.sub(lambda found: ascii(found[0])[1:-1], " ".join(text.split()))
 
 
 def render_all(topics: Mapping[str, ExportedTopic]) -> str:

@@ -16,6 +16,8 @@ import pytest
 from click.testing import CliRunner
 
 from regent.cli import main
+from regent.model.partition import ReplicaAssignment
+from regent.reconcile.topics.exporting import export_topic
 from regent.settings import Settings
 from regent.status import reader
 from regent.status.topic_export import Export
@@ -140,6 +142,30 @@ def test_export_says_in_its_exit_status_what_is_missing(
     result = runner.invoke(main, ["export", "topics", "--zookeeper", "127.0.0.1:1", "x"])
     assert result.exit_code == status
     assert result.stderr == "".join(f"Not exported: {each}\n" for each in (*problems, *unmatched))
+
+
+def test_export_names_a_file_that_cannot_be_written_and_writes_the_others(
+    runner: CliRunner, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    topics = {name: export_topic(name, {0: ReplicaAssignment((1,))}, {}) for name in "abc"}
+    monkeypatch.setattr(
+        "regent.status.topic_export.export_topics", lambda *_: Export(topics, (), ())
+    )
+    (tmp_path / "b.yaml").mkdir()
+    result = runner.invoke(
+        main,
+        ["export", "topics", "--zookeeper", "127.0.0.1:1", "--directory", str(tmp_path)],
+    )
+    assert result.exit_code == 1
+    assert sorted(path.name for path in tmp_path.iterdir() if path.is_file()) == [
+        "a.yaml",
+        "c.yaml",
+    ]
+    blocked = tmp_path / "b.yaml"
+    assert result.stderr == (
+        f"Not exported: topic b: {blocked} cannot be written: Is a directory. Make it writable, "
+        "or name another --directory\n"
+    )
 
 
 @pytest.mark.parametrize("deployment", ["regent", "/regent", "kafka/", "a/b/c"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from regent.model.partition import ReplicaAssignment
-from regent.model.topic import topic_name_problem
+from regent.model.topic import MAX_TOPIC_NAME_LENGTH, topic_name_problem
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.topics.exporting import export_topic, resource_name
 from regent.reconcile.topics.planning import plan_topic
@@ -111,10 +111,18 @@ legal_names = st.from_regex(r"[a-zA-Z0-9._-]{1,249}", fullmatch=True).filter(
 
 
 @given(legal_names)
-def test_every_topic_has_a_name_in_kubernetes(name: str) -> None:
+@example("X" * MAX_TOPIC_NAME_LENGTH)
+def test_every_topic_has_a_name_in_kubernetes_and_a_file_name(name: str) -> None:
     made = resource_name(name)
     assert len(made) <= 253
     assert DNS_SUBDOMAIN.fullmatch(made)
+    assert len(export_topic(name, assigned((1,)), {}).file_name) <= 255
+
+
+def test_more_replicas_than_a_resource_may_declare_are_left_out() -> None:
+    exported = export_topic("orders", assigned(tuple(range(101))), {})
+    assert exported.manifest["spec"] == {"partitions": 1}
+    assert exported.left_out == ("replicas: 101 are more than a KafkaTopic may declare",)
 
 
 @given(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import uuid
 
+import pytest
 import yaml
 
 from regent.status.reader import ClusterReader
@@ -91,3 +92,29 @@ def test_what_is_left_out_is_said_in_a_comment() -> None:
         "# Left out: replicas: partitions have different numbers of them, 1 and 2\napiVersion: "
     )
     assert yaml.safe_load(text)["spec"] == {"partitions": 2}
+
+
+@pytest.mark.parametrize("name", ["y", "n", "on", "null", "1e3", "0o17", "5e-1", "007", "---"])
+def test_names_that_yaml_reads_as_another_type_are_quoted(name: str) -> None:
+    world = World()
+    world.create_topic(name, {0: (1,)})
+    assert f'ame: "{name}"\n' in render(exported(world).topics[name])
+
+
+def test_values_are_quoted_and_plain_words_are_not() -> None:
+    world = World()
+    config = {"min.cleanable.dirty.ratio": "5e-1", "cleanup.policy": "compact"}
+    world.create_topic("orders", {0: (1,)}, config=config)
+    text = render(exported(world).topics["orders"])
+    assert '    min.cleanable.dirty.ratio: "5e-1"\n' in text
+    assert "    cleanup.policy: compact\n" in text
+    assert "  name: orders\n" in text
+
+
+def test_comments_have_no_character_that_yaml_forbids() -> None:
+    world = World()
+    world.create_topic("orders", {0: (1,)}, config={"a\x00\x1b\u2028b": "\U0001f600"})
+    text = render(exported(world).topics["orders"])
+    assert text.startswith("# Left out: config[")
+    assert text.isascii()
+    assert text.replace("\n", "").isprintable()

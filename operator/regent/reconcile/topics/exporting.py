@@ -16,10 +16,14 @@ from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int, unlikely_values
 from regent.resources.kafka_topic import KafkaTopic
+from regent.resources.kafka_topic_status import MAX_REPLICAS
 from regent.resources.kind import API_VERSION
 from regent.zk_data.throttles import THROTTLED_REPLICAS
 
-_MAX_NAME_LENGTH: Final = 253
+_MAX_NAME_LENGTH: Final = 250
+"""Kubernetes allows names of 253 characters. A file with the name also ends in ``.yaml``, and file
+systems allow names of 255 bytes."""
+
 _HASH_LENGTH: Final = 8
 _LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
 _SUBDOMAIN: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
@@ -68,7 +72,9 @@ def export_topic(
     else:
         left_out.append(f"partitions: {len(assignments)} are more than a KafkaTopic may declare")
     factors = sorted({len(assigned.target_replicas) for assigned in assignments.values()})
-    if len(factors) == 1:
+    if factors[-1] > MAX_REPLICAS:
+        left_out.append(f"replicas: {factors[-1]} are more than a KafkaTopic may declare")
+    elif len(factors) == 1:
         spec["replicas"] = factors[0]
     else:
         shown = " and ".join(map(str, factors))
@@ -86,10 +92,10 @@ def export_topic(
 
 
 def resource_name(topic: str) -> str:
-    """A name that Kubernetes allows: that of the topic if it may be, else one made of it.
+    """Return the name of the topic if Kubernetes allows the name, otherwise a derived name.
 
-    A made one ends in a hash of the topic's name, so no two topics share it, and it is the same
-    whatever other topics there are.
+    A derived name ends in a hash of the topic's name. So no two topics share a derived name, and
+    the name does not depend on other topics.
     """
     if len(topic) <= _MAX_NAME_LENGTH and _SUBDOMAIN.fullmatch(topic):
         return topic
