@@ -9,7 +9,7 @@ export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix soak soak-seeds soak-examples soak-matrix simulate lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix soak soak-seeds soak-examples soak-matrix simulate check lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -55,6 +55,9 @@ soak-%: setup
 simulate: setup ## the simulation with many seeds: [SEEDS=100] [STEPS=...] [SEED=first]
 	@$(PYTHON_RUN) -m tests.simulation --keep-going --seeds $(or $(SEEDS),100) \
 		$(if $(STEPS),--steps $(STEPS)) $(if $(SEED),--seed $(SEED))
+
+check: setup ## two minutes: style, types and the closest tests of what differs from HEAD [SINCE=main] [SECONDS=60]
+	@$(PYTHON_RUN) -m scripts.check_change --since $(or $(SINCE),HEAD) --seconds $(or $(SECONDS),60)
 
 lint: setup ## style, types, direction of imports, spelling, wording
 	@.venv/bin/ruff format --check .
