@@ -6,109 +6,23 @@ import asyncio
 import contextlib
 import struct
 import weakref
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 import pytest
 
-from regent.network.kafka_server import KafkaServer
-from regent.network.pass_through import PassThrough
-from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
-from regent.network.upstream_settings import UpstreamSettings
 from regent.protocol.framing import RequestHeader
 from regent.protocol.served_apis import (
     API_VERSIONS,
     CONTROLLED_SHUTDOWN,
     DESCRIBE_CONFIGS,
 )
-from regent.protocol.server_codec import Request
-from regent.protocol.serving import Close, PassOn, Peer, UpstreamBroker
-from regent.sockets.listening import listening_socket
-from sandbox import wait_until_async
-from tests.support.kafka_client import KafkaClient, connected
-from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, nowhere, raw_brokers
-from tests.support.served_requests import make
+from tests.support.kafka_client import connected
+from tests.support.raw_broker import NO_BYTES, answer_of
+from tests.unit.network.passing import PLENTY, ask, closed_for, frame_of, one_broker, passing, until
 
-PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
-NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
 FIND_COORDINATOR = 10
-
-
-class Controller:
-    """Answers ControlledShutdown itself, and has a broker answer DescribeConfigs."""
-
-    async def __call__(self, request: Request, _: Peer) -> Any | Close | PassOn:
-        if request.header.api_key == DESCRIBE_CONFIGS.key:
-            return PassOn()
-        return make(CONTROLLED_SHUTDOWN.responses[request.header.api_version], NONE_LEFT)
-
-
-class Passing:
-    """A server in front of raw brokers."""
-
-    def __init__(self, brokers: Sequence[RawBroker], **settings: Any) -> None:
-        self.brokers = brokers
-        self.listed = [broker.as_upstream() for broker in brokers]
-        self.lagging: list[int] = []
-        self.pass_through = PassThrough(
-            UpstreamSettings(**settings),
-            brokers=lambda: self.listed,
-            depends_on_address=nowhere,
-            lagging=lambda: self.lagging,
-        )
-        self.server: KafkaServer
-
-    @contextlib.asynccontextmanager
-    async def serving(
-        self, limits: ServerLimits = PLENTY, **options: Any
-    ) -> AsyncIterator[KafkaServer]:
-        self.server = KafkaServer(
-            ServerSettings(limits=limits),
-            apis=(CONTROLLED_SHUTDOWN, DESCRIBE_CONFIGS),
-            dispatcher=Controller(),
-            pass_through=self.pass_through,
-            **options,
-        )
-        await self.server.start()
-        try:
-            yield self.server
-        finally:
-            await self.server.stop()
-
-
-@contextlib.asynccontextmanager
-async def passing(
-    *releases: tuple[int, int], limits: ServerLimits = PLENTY, **settings: Any
-) -> AsyncIterator[Passing]:
-    async with raw_brokers(*releases or ((3, 9),)) as brokers:
-        passing = Passing(brokers, **settings)
-        async with passing.serving(limits):
-            yield passing
-
-
-@contextlib.asynccontextmanager
-async def one_broker(**options: Any) -> AsyncIterator[tuple[Passing, RawBroker, KafkaClient]]:
-    async with passing(**options) as passed, connected(passed.server.port) as client:
-        yield passed, passed.brokers[0], client
-
-
-async def until(condition: Callable[[], bool], describe: str = "the server") -> None:
-    await wait_until_async(condition, describe=describe, timeout_s=60, interval_s=0.005)
-
-
-async def closed_for(server: KafkaServer, reason: CloseReason, count: int = 1) -> None:
-    await until(lambda: server.statistics.closed[reason] == count, f"closed: {reason.value}")
-
-
-def frame_of(api_key: int, version: int, correlation_id: int, body: bytes = b"body") -> bytes:
-    return struct.pack(">hhih", api_key, version, correlation_id, 4) + b"test" + body
-
-
-async def ask(client: KafkaClient, frame: bytes) -> bytes:
-    client.send_frame(frame)
-    return await client.frame()
 
 
 async def test_a_request_goes_to_a_broker_and_its_answer_back_as_they_are() -> None:
@@ -424,78 +338,6 @@ async def test_a_broker_that_lags_is_asked_when_no_other_can_be_reached() -> Non
         await passed.brokers[1].stop()
         assert (await ask(client, frame_of(3, 1, 1)))[4:] == b"of 1"
         await passed.brokers[1].start()
-
-
-def two_listeners(broker: RawBroker, *names: str) -> UpstreamBroker:
-    upstream = broker.as_upstream()
-    (endpoint,) = upstream.broker.endpoints
-    endpoints = tuple(msgspec.structs.replace(endpoint, listener=name) for name in names)
-    changed = msgspec.structs.replace(upstream.broker, endpoints=endpoints)
-    return upstream._replace(broker=changed)
-
-
-@pytest.mark.parametrize(
-    ("listeners", "passed_on"), [((), False), (("B",), True), (("B", "C"), True), (("C",), False)]
-)
-async def test_of_several_listeners_of_a_protocol_one_has_to_be_named(
-    listeners: tuple[str, ...], passed_on: bool
-) -> None:
-    """Brokers answer with addresses of the listener that they are asked on."""
-    async with one_broker(listeners=listeners) as (passed, broker, client):
-        passed.listed[:] = [two_listeners(broker, "A", "B")]
-        problem = passed.server.problem()  # before any client fails
-        client.send_frame(frame_of(3, 1, 1))
-        if passed_on:
-            assert problem is None
-            assert await client.frame()
-        else:
-            named = ", ".join(listeners) or "A, B"
-            assert f"listeners {named} " in str(problem) or f"listener {named} " in str(problem)
-            assert "endpoint_listener" in str(problem)
-            await client.closed()
-            await closed_for(passed.server, CloseReason.NOT_PASSED_ON)
-
-
-@pytest.mark.parametrize(
-    ("listeners", "further", "is_further", "expected"),
-    [
-        ((), ("B",), True, "B"),
-        ((), ("B",), False, "A"),
-        (("A",), ("B",), True, "B"),
-        (("A", "B"), ("B",), False, "A"),
-        ((), ("A", "B"), False, None),
-        ((), ("C",), True, None),
-    ],
-)
-async def test_who_connects_to_the_port_of_a_listener_means_it(
-    listeners: tuple[str, ...], further: tuple[str, ...], is_further: bool, expected: str | None
-) -> None:
-    """The brokers have A and B: each is another raw broker here."""
-    async with raw_brokers((3, 9), (3, 9)) as brokers:
-        passed = Passing(brokers, listeners=listeners, further_listeners=further)
-        endpoints = [broker.as_upstream().broker.endpoints[0] for broker in brokers]
-        upstream = brokers[0].as_upstream()
-        both = tuple(
-            msgspec.structs.replace(endpoint, listener=name)
-            for endpoint, name in zip(endpoints, "AB", strict=True)
-        )
-        changed = msgspec.structs.replace(upstream.broker, endpoints=both)
-        passed.listed[:] = [upstream._replace(broker=changed)]
-        sockets = {name: listening_socket("127.0.0.1", 0, setting="endpoint") for name in further}
-        port_of = {name: each.getsockname()[1] for name, each in sockets.items()}
-        async with passed.serving(further_listening=sockets) as server:
-            is_ambiguous = "B" not in further  # at the port of all other listeners
-            assert (server.problem() is not None) is is_ambiguous
-            port = port_of[further[-1]] if is_further else server.port
-            async with connected(port) as client:
-                client.send_frame(frame_of(3, 1, 1))
-                if expected is None:
-                    await client.closed()
-                    await closed_for(server, CloseReason.NOT_PASSED_ON)
-                else:
-                    assert await client.frame()
-                    used = [name for name, broker in zip("AB", brokers, strict=True) if broker.open]
-                    assert used == [expected]
 
 
 async def test_stopping_the_server_closes_the_connections_to_brokers() -> None:
