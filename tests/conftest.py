@@ -63,14 +63,18 @@ def _no_thread_is_left() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _loggers_keep_their_levels() -> Iterator[None]:
-    """A command says what it logs, for a process of its own."""
-    known = logging.root.manager.loggerDict
-    before = {name: each.level for name, each in known.items() if isinstance(each, logging.Logger)}
+def _loggers_stay_as_they_are() -> Iterator[None]:
+    """Restore levels and handlers: a command configures the log of a process of its own."""
+    root, known = logging.root, logging.root.manager.loggerDict
+    levels = {name: each.level for name, each in known.items() if isinstance(each, logging.Logger)}
+    root_level, handlers = root.level, list(root.handlers)
     yield
     for name, each in known.items():
         if isinstance(each, logging.Logger):
-            each.setLevel(before.get(name, logging.NOTSET))
+            each.setLevel(levels.get(name, logging.NOTSET))
+    root.setLevel(root_level)
+    for handler in set(root.handlers).difference(handlers):
+        root.removeHandler(handler)
 
 
 def _is_shared(thread: threading.Thread) -> bool:
