@@ -4,7 +4,7 @@ PYTHON_RUN := .venv/bin/python
 NAME ?= failover
 # Most tests wait for servers: twice as many at a time as there are processors.
 WORKERS ?= $(shell expr 2 \* $$(nproc))
-PARTS ?= versions mutants cuts upgrade spark seeds examples matrix demo
+PARTS ?= versions mutants cuts upgrade spark benchmarks seeds examples matrix demo
 export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
@@ -49,6 +49,7 @@ soak-examples: setup
 soak-matrix: matrix
 
 soak-demo: setup
+	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --soak=demo $(ARGS)
 	@$(MAKE) demo-cluster ONCE=1
 
 soak-%: setup

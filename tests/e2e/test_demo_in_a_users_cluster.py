@@ -19,8 +19,9 @@ from sandbox.demo_kubernetes import borrowed_cluster
 from sandbox.errors import CommandError
 from sandbox.regent_process import RegentProcess
 from tests.e2e.test_demo import Demo
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("demo")]
 
 CRDS = Path(__file__).resolve().parents[2] / "crds"
 DEFINITION = "kafkatopics.kafka.regent.dev"

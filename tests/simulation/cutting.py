@@ -19,7 +19,7 @@ AT_EVERY_WRITE = (
     Disturbance.LOSE_AFTER,
     Disturbance.EXPIRE_AFTER,
 )
-SAMPLE_SHARE: Final = 16
+SAMPLE_SHARE: Final = 32
 """The tests play one of so many cuts; see :class:`Sample`."""
 FORGOTTEN: Final = "a broker fails at requests for a while"
 """What a broker has refused is known for a term. If it took the leader epoch over before it

@@ -20,7 +20,7 @@ from sandbox import ZooKeeper
 from sandbox.process import ManagedProcess
 from tests.support.soak import soak
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, soak("benchmarks")]
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,6 @@ def test_every_ending_of_a_replica_is_measured_and_verified(
     assert len(details["standing_by"]) == 1
 
 
-@soak("spark")
 @pytest.mark.slow
 def test_a_plan_on_spark_is_measured_and_is_that_of_a_process(tmp_path: Path) -> None:
     document = tmp_path / "figures.json"
