@@ -80,6 +80,14 @@ def java_command(
     ]
 
 
+def compile_source(jars: KafkaJars, source: Path, folder: Path) -> None:
+    """Compile a source file that uses the jars; its classes go into the folder.
+
+    Raises subprocess.CalledProcessError if it cannot be compiled.
+    """
+    subprocess.run(["javac", "-nowarn", "-cp", jars.class_path, "-d", folder, source], check=True)
+
+
 @contextmanager
 def compiled_program(
     jars: KafkaJars,
@@ -98,9 +106,7 @@ def compiled_program(
     with tempfile.TemporaryDirectory() as folder:
         log_configuration = Path(folder) / "log4j.properties"
         write_log_configuration(log_configuration, level=log_level, stream="err")
-        subprocess.run(
-            ["javac", "-nowarn", "-cp", jars.class_path, "-d", folder, source], check=True
-        )
+        compile_source(jars, source, Path(folder))
         command = java_command(
             jars,
             source.stem,

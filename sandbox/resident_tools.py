@@ -14,7 +14,7 @@ from pathlib import Path
 
 from sandbox.caching import cached, content_hash
 from sandbox.guard import guard
-from sandbox.java import java_command, write_log_configuration
+from sandbox.java import compile_source, java_command, write_log_configuration
 from sandbox.kafka_jars import KafkaJars, kafka_jars
 from sandbox.process import Outcome, spawn
 
@@ -102,9 +102,7 @@ def _program(jars: KafkaJars) -> Path:
     """The folder with the compiled `Tools.java` and the configuration of its log."""
 
     def make(folder: Path) -> None:
-        subprocess.run(
-            ["javac", "-nowarn", "-cp", jars.class_path, "-d", folder, _SOURCE], check=True
-        )
+        compile_source(jars, _SOURCE, folder)
         write_log_configuration(folder / _LOG_CONFIGURATION, level="WARN", stream="err")
 
     return cached(f"tools/{content_hash(_SOURCE.read_bytes(), jars.class_path)}", make)

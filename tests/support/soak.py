@@ -21,7 +21,7 @@ PARTS: Final = {
     "benchmarks": "each benchmark with a small cluster",
     "demo": "the demo in a Kubernetes cluster of the user",
 }
-"""What the tests of each part are."""
+"""Description of each part."""
 
 _MUTANTS_PER_SAMPLE: Final = 5
 

@@ -27,10 +27,10 @@ class ReplicaPresence(msgspec.Struct, frozen=True):
 
 
 class SuspectedReplica(NamedTuple):
-    """What is held of a replica that is suspected.
+    """A replica that is suspected.
 
     Attributes:
-        why: For people.
+        why: Reason of the suspicion, for people.
         is_dead: Whether its process has certainly ended.
     """
 

@@ -65,7 +65,7 @@ class PendingRequests:
 
     Attributes:
         answers: Which batches the broker has answered.
-        metadata: What waits of UpdateMetadata, and which batches the broker has acknowledged.
+        metadata: Waiting UpdateMetadata, and the batches that the broker has acknowledged.
 
     Args:
         broker_id: The receiver.

@@ -1,4 +1,4 @@
-"""What the probes of a process say of the work on custom resources."""
+"""Probes of a process and the work on custom resources."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class Holder(NamedTuple):
     Attributes:
         controller_id: Its id, or one of the constants above.
         session_id: The ZooKeeper session that owns the node; 0 if there is none.
-        regent: What the holder says of itself if it is a Regent.
+        regent: Description that the holder has written if it is a Regent.
     """
 
     controller_id: int

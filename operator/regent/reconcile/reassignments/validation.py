@@ -80,8 +80,8 @@ def plan_findings(
     *,
     checks: Sequence[Check[PlannedMove]] | None = None,
 ) -> Iterator[Finding]:
-    """What is wrong with the moves of a plan, whose partitions are where it has them. Of a topic
-    that the namespace may not move nothing else is said.
+    """Yield the problems of a plan's moves. The partitions are where the plan expects them. A topic
+    that the namespace may not move yields no other problem.
 
     Args:
         checks: Default: :data:`MOVE_CHECKS`.
