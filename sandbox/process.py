@@ -15,6 +15,7 @@ import contextlib
 import os
 import signal
 import subprocess
+import tempfile
 import time
 import weakref
 from collections.abc import Mapping, Sequence
@@ -22,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+from sandbox.forks import ForkedProcess, ForkServer
 from sandbox.guard import guard, kill_group, start_time_ticks
 from sandbox.waiting import LOG_LINES, log_tail, wait_until
 
@@ -107,6 +109,43 @@ def run_guarded(
     )
 
 
+def run_forked(
+    server: ForkServer,
+    arguments: Sequence[str | Path],
+    *,
+    timeout_s: float,
+    environment: Mapping[str, str] | None = None,
+) -> Outcome:
+    """Run a fork to its end. It does not outlive a killed owner either.
+
+    Raises:
+        WaitTimeoutError: it did not end in time, and was killed.
+    """
+    with tempfile.TemporaryFile() as stdout, tempfile.TemporaryFile() as stderr:
+        process = server.start(
+            [str(argument) for argument in arguments],
+            stdout=stdout.fileno(),
+            stderr=stderr.fileno(),
+            environment={**os.environ, **(environment or {})},
+            directory=Path.cwd(),
+        )
+        try:
+            exit_code: int = wait_until(
+                process.poll,
+                until=lambda code: code is not None,
+                timeout_s=timeout_s,
+                interval_s=_POLL_S,
+                describe=f"the fork with {list(arguments)} to end",
+            )
+        finally:
+            process.send_signal(signal.SIGKILL)
+            guard().forget_process(process.pid)
+        for file in (stdout, stderr):
+            file.seek(0)
+        said, complained = (file.read().decode(errors="replace") for file in (stdout, stderr))
+    return Outcome(said, complained, exit_code)
+
+
 def running_processes() -> "list[ManagedProcess]":
     """What this process has started and what still runs, by name."""
     return sorted((p for p in _all if p.is_running), key=lambda process: process.name)
@@ -116,7 +155,8 @@ class ManagedProcess:
     """A program that can be started, stopped and restarted any number of times.
 
     All runs append to one log file. `stop_timeout_s` is how long a stop may take before the
-    process is killed.
+    process is killed. With a `fork_server` the program is a fork; `command` must then be
+    `python -m MODULE` with the server's module.
     """
 
     def __init__(
@@ -128,14 +168,16 @@ class ManagedProcess:
         environment: Mapping[str, str] | None = None,
         directory: Path | None = None,
         stop_timeout_s: float = 20.0,
+        fork_server: ForkServer | None = None,
     ) -> None:
         self.name = name
+        self._fork_server = fork_server
         self.command = [str(part) for part in command]
         self.log_path = log_path
         self.environment = dict(environment or {})
         self.stop_timeout_s = stop_timeout_s
         self._directory = directory
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._owner_pid = os.getpid()
         self._log_start = 0
         self._started_ticks: int | None = None
@@ -185,19 +227,32 @@ class ManagedProcess:
         self.log_path.parent.mkdir(parents=True, exist_ok=True)
         with self.log_path.open("ab") as log:
             self._log_start = log.tell()
-            process = spawn(
-                self.command,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                environment=self.environment,
-                directory=self._directory,
-            )
+            process = self._spawn(log)
         self._paused = False
         self._exit_handled = False
         self._started_ticks = start_time_ticks(process.pid)
         self._process = process
+
+    def _spawn(self, log: IO[bytes]) -> subprocess.Popen[bytes] | ForkedProcess:
+        if self._fork_server is not None:
+            _python, _option, _module, *arguments = self.command
+            return self._fork_server.start(
+                arguments,
+                stdout=log.fileno(),
+                stderr=log.fileno(),
+                environment={**os.environ, **self.environment},
+                directory=self._directory or Path.cwd(),
+            )
+        process = spawn(
+            self.command,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            environment=self.environment,
+            directory=self._directory,
+        )
         assert process.stdin is not None
         process.stdin.close()
+        return process
 
     def terminate(self) -> None:
         """Ask it to stop (SIGTERM) and return at once; a paused process is resumed for that."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +20,8 @@ from regent.kube.release import Deployment, ReleaseError, release
 from regent.resources.kafka_topic import FINALIZER
 from sandbox import KubernetesApi, wait_until
 from sandbox.definitions import apply_definitions
-from sandbox.process import Outcome, run_guarded
+from sandbox.process import Outcome
+from sandbox.regent_process import run_regent
 
 pytestmark = pytest.mark.integration
 
@@ -77,11 +77,7 @@ RELEASED = {"owned": [], "shared": [OTHERS_FINALIZER], "not-owned": []}
 
 
 def regent(kubeconfig: Path, *arguments: str) -> Outcome:
-    return run_guarded(
-        [sys.executable, "-m", "regent", *arguments],
-        environment={"PYTHONPATH": str(ROOT / "operator"), "KUBECONFIG": str(kubeconfig)},
-        timeout_s=120,
-    )
+    return run_regent(*arguments, KUBECONFIG=str(kubeconfig))
 
 
 def test_release_takes_off_our_finalizer_and_no_other(api: KubernetesApi) -> None:

@@ -317,6 +317,7 @@ def regent(
         zookeeper=cluster.kafka.zookeeper,
         kubeconfig=kubeconfig,
         name=name,
+        forked=True,
         settings={
             "controller_id": 1_000_000_000 + next(_numbers),
             "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,

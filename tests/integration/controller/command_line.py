@@ -7,19 +7,16 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sandbox.process import Outcome, run_guarded
+from sandbox import regent_process
+from sandbox.process import Outcome
 
 ROOT = Path(__file__).parents[3]
 SOURCES = os.pathsep.join(str(ROOT / folder) for folder in ("operator", "spark_tasks"))
 
 
 def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
-    """Run ``regent ARGUMENTS`` to its end."""
-    return run_guarded(
-        [sys.executable, "-m", "regent", *arguments],
-        environment={"PYTHONPATH": SOURCES, "COLUMNS": "160", **environment},
-        timeout_s=180,
-    )
+    """Run ``regent ARGUMENTS`` to its end, on a wide terminal."""
+    return regent_process.run_regent(*arguments, COLUMNS="160", **environment)
 
 
 def run_without_reader(*arguments: str | Path) -> Outcome:

@@ -35,7 +35,7 @@ def test_an_expired_token_goes_and_the_broker_is_notified() -> None:
                 token_id, issued_ms=now - HOUR_MS, expiry_ms=expiry_ms, max_ms=now + HOUR_MS
             )
             znodes.client.create(delegation_token(token_id), content)
-        regent = RegentProcess(zookeeper=zookeeper.connect_string)
+        regent = RegentProcess(zookeeper=zookeeper.connect_string, forked=True)
         try:
             regent.start()
             regent.wait_until_active()

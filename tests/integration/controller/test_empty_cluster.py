@@ -15,7 +15,7 @@ def test_brokers_start_after_regent_and_serve_a_topic() -> None:
     with ZooKeeper() as zookeeper:
         chroot = zookeeper.connect_string + "/new/cluster"
         settings = {"missing_cluster": "create"}
-        with RegentProcess(zookeeper=chroot, settings=settings) as regent:
+        with RegentProcess(zookeeper=chroot, settings=settings, forked=True) as regent:
             assert regent.wait_until_active()["controllerEpoch"] == 1
             with KafkaBroker(
                 zookeeper=chroot,

@@ -34,6 +34,7 @@ def test_eviction_of_a_broker_is_refused_without_zookeeper(
         process = RegentProcess(
             zookeeper=f"{LOOPBACK}:{nothing.port}",
             kubeconfig=resources.api.kubeconfig,
+            forked=True,
             settings={
                 "namespace": resources.namespace,
                 "eviction_host": LOOPBACK,

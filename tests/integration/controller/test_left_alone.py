@@ -44,7 +44,7 @@ def refusal(regent: RegentProcess, part: str) -> str:
 
 
 def launched(zookeeper: str, **settings: str | int) -> RegentProcess:
-    process = RegentProcess(zookeeper=zookeeper, settings=settings)
+    process = RegentProcess(zookeeper=zookeeper, settings=settings, forked=True)
     process.launch()
     return process
 

@@ -47,6 +47,7 @@ class Replicas:
         process = RegentProcess(
             zookeeper=self._connect_string,
             name=f"regent-{number}",
+            forked=True,
             settings={
                 "controller_id": 1_000_000_000 + number,
                 "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,

@@ -25,7 +25,7 @@ def test_a_broker_deletes_nothing_that_another_one_with_its_address_was_to_delet
     with (
         KafkaBroker(zookeeper=connect_string, version="2.4.1") as broker,
         Znodes(connect_string) as znodes,
-        RegentProcess(zookeeper=connect_string) as regent,
+        RegentProcess(zookeeper=connect_string, forked=True) as regent,
     ):
         regent.wait_until_active()
         # not by today's tools: they ask the controller, and this Regent serves no endpoint

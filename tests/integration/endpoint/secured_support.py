@@ -6,9 +6,6 @@ import base64
 import contextlib
 import itertools
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -20,7 +17,7 @@ from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 from sandbox import KafkaTools, wait_until
 from sandbox.java import write_properties
 from sandbox.pki import Authority, TlsFiles
-from sandbox.regent_process import RegentProcess
+from sandbox.regent_process import RegentProcess, run_regent
 from sandbox.secured import (
     BROKER_USER,
     BROKERS_LISTENER,
@@ -138,6 +135,7 @@ class SecuredCluster:
         """A Regent, launched; stopped at the end."""
         process = RegentProcess(
             zookeeper=self.zookeeper.secure_connect_string,
+            forked=True,
             settings={
                 name: str(value) if isinstance(value, Path) else value
                 for name, value in (self.regent_settings() | settings).items()
@@ -387,23 +385,7 @@ def status_text(process: RegentProcess) -> str:
             has_value = not options[number + 1].startswith("--")
             wanted += [option, options[number + 1]] if has_value else [option]
     wanted = [option for option in wanted if not option.startswith("--zookeeper-set-acl")]
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3] / "operator")}
-    outcome = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "regent",
-            "status",
-            *wanted,
-            "--url",
-            f"http://127.0.0.1:{process.port}",
-        ],
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-        env=environment,
-    )
+    outcome = run_regent("status", *wanted, "--url", f"http://127.0.0.1:{process.port}")
     return outcome.stdout + outcome.stderr
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -17,7 +15,7 @@ from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi
 from sandbox.definitions import apply_definitions
-from sandbox.process import run_guarded
+from sandbox.regent_process import run_regent
 from tests.integration.kube.conftest import (
     ROOT,
     Namespace,
@@ -102,14 +100,8 @@ async def test_a_definition_that_drops_fields_is_named_until_it_is_updated(
 
 def release(api: KubernetesApi, namespace: str) -> None:
     """What somebody with the rights in a namespace does by hand."""
-    outcome = run_guarded(
-        [sys.executable, "-m", "regent", "release", "--all", "--namespace", namespace],
-        environment={
-            **os.environ,
-            "KUBECONFIG": str(api.kubeconfig),
-            "PYTHONPATH": str(ROOT / "operator"),
-        },
-        timeout_s=180,
+    outcome = run_regent(
+        "release", "--all", "--namespace", namespace, KUBECONFIG=str(api.kubeconfig)
     )
     assert outcome.exit_code == 0, outcome
 

@@ -7,7 +7,6 @@ import dataclasses
 import json
 import logging
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,8 @@ from sandbox import ZooKeeper
 from sandbox.java import TUNED_FOR_QUICK_START
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
-from sandbox.process import Outcome, run_guarded
+from sandbox.process import Outcome
+from sandbox.regent_process import run_regent
 from tests.integration.controller.znodes import Znodes
 from tests.integration.zookeeper.harness import Connected, connected, settings_for, until
 
@@ -189,14 +189,7 @@ async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
 
 
 def run_status(*arguments: str | Path, **environment: str) -> Outcome:
-    return run_guarded(
-        [
-            *(sys.executable, "-m", "regent", "status", "--json", "--url", "http://127.0.0.1:1"),
-            *arguments,
-        ],
-        environment={"PYTHONPATH": str(ROOT / "operator"), **environment},
-        timeout_s=60,
-    )
+    return run_regent("status", "--json", "--url", "http://127.0.0.1:1", *arguments, **environment)
 
 
 async def test_status_with_a_wrong_password_says_so_once(
