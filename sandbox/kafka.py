@@ -4,6 +4,7 @@ While no other process holds `/controller`, a stock broker becomes the controlle
 what these brokers do too.
 """
 
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,7 +22,7 @@ from sandbox.process import ManagedProcess
 from sandbox.server import Server, Startable, close_all, stop_all
 from sandbox.starting import start_permit
 from sandbox.waiting import wait_until
-from sandbox.znodes import znode_exists
+from sandbox.znodes import end_session_of_owner, znode_exists
 
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 120.0  # one that is killed instead has not stopped cleanly
@@ -160,6 +161,10 @@ class KafkaBroker(Server):
         except OSError:
             return False
 
+    def end_session(self) -> None:
+        """End its ZooKeeper session at once; for a broker that was killed or is paused."""
+        end_session_of_owner(self._zookeeper, f"/brokers/ids/{self.broker_id}")
+
     def change_version(self, version: str) -> None:
         """Run another version from the next start on, as an upgrade of the binaries does.
 
@@ -181,7 +186,7 @@ class KafkaBroker(Server):
         """Start the process without waiting for it to be ready.
 
         A broker that finds itself registered still, because it was killed a moment ago, gives
-        up; so this waits first until the old registration has expired.
+        up; so this first ends the session of the former run.
 
         Raises:
             WaitTimeoutError: as `wait_for_old_registration` does.
@@ -202,11 +207,14 @@ class KafkaBroker(Server):
             super().start()
 
     def wait_for_old_registration(self) -> None:
-        """Wait until the registration of a killed broker with this id has expired.
+        """Wait until no broker is registered with this id. Ends the session of its own last run.
 
         Raises:
-            WaitTimeoutError: it does not expire; another broker with this id may be running.
+            WaitTimeoutError: the registration stays; another broker with this id may be running.
         """
+        if self._started_pid is not None:
+            with contextlib.suppress(OSError):
+                self.end_session()
         wait_until(
             lambda: not self.is_registered,
             timeout_s=2 * int(self.config["zookeeper.session.timeout.ms"]) / 1000 + 60,

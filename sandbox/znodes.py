@@ -1,4 +1,4 @@
-"""Just enough of ZooKeeper's client protocol to ask whether a znode exists.
+"""Just enough of ZooKeeper's client protocol to ask for a znode and to end the session that holds it.
 
 The sandbox does not want a client library of its own: its user brings one. One short
 session per question, which is closed at once, leaves nothing behind on the server.
@@ -6,12 +6,21 @@ session per question, which is closed at once, leaves nothing behind on the serv
 
 import socket
 import struct
+from collections.abc import Callable
+from typing import TypeVar
+
+Answer = TypeVar("Answer")
 
 _SESSION_TIMEOUT_MS = 5000
 _PASSWORD_BYTES = 16
 _EXISTS, _CLOSE = 3, -11
 _XID = 1
 _OK, _NO_NODE = 0, -101
+_OWNER_OFFSET = 16 + 44
+"""Of ``ephemeralOwner`` in the answer: after its header, four longs and three integers."""
+_SECRET = 0xB3415C00
+_MULTIPLIER = 0x5DEECE66D
+_MASK = (1 << 48) - 1
 
 
 def znode_exists(connect_string: str, path: str, *, timeout_s: float = 10.0) -> bool:
@@ -20,30 +29,84 @@ def znode_exists(connect_string: str, path: str, *, timeout_s: float = 10.0) -> 
     Raises:
         OSError: none of the servers answers.
     """
-    hosts, slash, chroot = connect_string.partition("/")
+    return _owner(connect_string, path, timeout_s=timeout_s) is not None
+
+
+def end_session_of_owner(connect_string: str, path: str, *, timeout_s: float = 10.0) -> None:
+    """End the session that holds an ephemeral znode, as its expiry would some time later.
+
+    Tests give brokers and Regents long sessions, so that no busy machine ends one, and end the
+    session of a process that they have killed. ZooKeeper hands a session to whoever knows its id
+    and password, and derives the password from the id. Does nothing if no session holds the znode.
+
+    Raises:
+        OSError: none of the servers answers.
+    """
+    session_id = _owner(connect_string, path, timeout_s=timeout_s)
+    if session_id:
+
+        def close(connection: socket.socket) -> None:
+            _greet(connection, session_id, session_password(session_id))
+            _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
+
+        _ask(connect_string, close, timeout_s=timeout_s)
+
+
+def session_password(session_id: int) -> bytes:
+    """The password of a session: what ``java.util.Random(id ^ secret).nextBytes`` yields.
+
+    Source: ``ZooKeeperServer.generatePasswd`` of 3.4 to 3.8.
+    """
+    state = (session_id ^ _SECRET ^ _MULTIPLIER) & _MASK
+    words = []
+    for _ in range(_PASSWORD_BYTES // 4):
+        state = (state * _MULTIPLIER + 0xB) & _MASK
+        words.append(state >> 16)
+    return struct.pack("<4I", *words)
+
+
+def _owner(connect_string: str, path: str, *, timeout_s: float) -> int | None:
+    """The session that holds a znode, 0 for one that is not ephemeral; None without a znode."""
+    _, slash, chroot = connect_string.partition("/")
     full_path = f"{slash}{chroot.rstrip('/')}{path}" if chroot else path
+
+    def read(connection: socket.socket) -> int | None:
+        _greet(connection, 0, bytes(_PASSWORD_BYTES))
+        name = full_path.encode()
+        request = struct.pack(">iii", _XID, _EXISTS, len(name)) + name + b"\0"  # without a watch
+        answer = _exchange(connection, request)
+        _exchange(connection, struct.pack(">ii", _XID + 1, _CLOSE))
+        _xid, _zxid, error = struct.unpack_from(">iqi", answer)
+        if error == _NO_NODE:
+            return None
+        if error != _OK:
+            raise OSError(f"ZooKeeper answered with error {error} for {path}")
+        (owner,) = struct.unpack_from(">q", answer, _OWNER_OFFSET)
+        return int(owner)
+
+    return _ask(connect_string, read, timeout_s=timeout_s)
+
+
+def _ask(
+    connect_string: str, question: Callable[[socket.socket], Answer], *, timeout_s: float
+) -> Answer:
+    """Ask the servers in turn until one answers."""
+    hosts = connect_string.partition("/")[0]
     failure = OSError(f"no server in {connect_string!r}")
     for address in hosts.split(","):
         host, _, port = address.rpartition(":")
         try:
             with socket.create_connection((host, int(port)), timeout=timeout_s) as connection:
-                return _exists(connection, full_path)
+                return question(connection)
         except OSError as error:
             failure = error
     raise failure
 
 
-def _exists(connection: socket.socket, path: str) -> bool:
+def _greet(connection: socket.socket, session_id: int, password: bytes) -> None:
     # protocol version, last transaction seen, session timeout, session id, password
-    greeting = struct.pack(">iqiqi", 0, 0, _SESSION_TIMEOUT_MS, 0, _PASSWORD_BYTES)
-    _exchange(connection, greeting + bytes(_PASSWORD_BYTES))
-    name = path.encode()
-    request = struct.pack(">iii", _XID, _EXISTS, len(name)) + name + b"\0"  # without a watch
-    _xid, _zxid, error = struct.unpack_from(">iqi", _exchange(connection, request))
-    _exchange(connection, struct.pack(">ii", _XID + 1, _CLOSE))
-    if error not in (_OK, _NO_NODE):
-        raise OSError(f"ZooKeeper answered with error {error} for {path}")
-    return bool(error == _OK)
+    greeting = struct.pack(">iqiqi", 0, 0, _SESSION_TIMEOUT_MS, session_id, _PASSWORD_BYTES)
+    _exchange(connection, greeting + password)
 
 
 def _exchange(connection: socket.socket, body: bytes) -> bytes:

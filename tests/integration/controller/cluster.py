@@ -13,11 +13,12 @@ from regent.model.topic import is_internal_topic
 from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
 from sandbox.kafka_jars import DEFAULT_VERSION, version_tuple
 from sandbox.regent_process import RegentProcess
+from sandbox.znodes import end_session_of_owner
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
 
-SESSION_TIMEOUT_MS = 6_000
-"""Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""
+SESSION_TIMEOUT_MS = 60_000
+"""Of brokers and Regents: no busy machine ends a session; tests end those of killed processes."""
 
 DEADLINE_S = 180.0
 """For everything that is merely awaited. Nothing should come near it."""
@@ -211,12 +212,18 @@ class Cluster:
     # Breaking and mending
 
     def kill_broker(self, broker_id: int) -> None:
-        """SIGKILL a broker and wait until its session has expired."""
+        """SIGKILL a broker and end its session."""
         self.broker(broker_id).kill()
+        self.broker(broker_id).end_session()
         self.wait(
             lambda: broker_id not in self.znodes.broker_ids(),
             f"the registration of broker {broker_id} to expire",
         )
+
+    def kill_regent(self, process: RegentProcess) -> None:
+        """SIGKILL the Regent that is the controller and end its session."""
+        process.kill()
+        end_session_of_owner(self.kafka.zookeeper, "/controller")
 
     def restore(self) -> None:
         """All brokers run, one of them is the controller, every replica is in sync.
