@@ -4,12 +4,12 @@ PYTHON_RUN := .venv/bin/python
 NAME ?= failover
 # Most tests wait for servers: twice as many at a time as there are processors.
 WORKERS ?= $(shell expr 2 \* $$(nproc))
-PARTS ?= versions mutants cuts upgrade spark benchmarks seeds examples matrix demo
+PARTS ?= versions mutants cuts upgrade spark benchmarks seeds examples stalls matrix demo
 export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: help setup demo demo-cluster test unit matrix soak soak-seeds soak-examples soak-matrix soak-demo simulate check lint generate check-generated bench clean
+.PHONY: help setup demo demo-cluster test unit matrix soak soak-seeds soak-examples soak-stalls soak-matrix soak-demo simulate check lint generate check-generated bench clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:[^#]*## /\t/' | expand -t 18
@@ -47,6 +47,10 @@ soak-examples: setup
 	@$(PYTHON_RUN) -m pytest -n $(shell nproc) -m "not integration" --hypothesis-profile=soak tests/unit $(ARGS)
 
 soak-matrix: matrix
+
+soak-stalls: setup
+	@$(PYTHON_RUN) -m sandbox build --all-kafka --kubernetes
+	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --stalls=$(or $(SEED),1) $(ARGS)
 
 soak-demo: setup
 	@$(PYTHON_RUN) -m pytest -n $(WORKERS) --soak=demo $(ARGS)

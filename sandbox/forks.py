@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from sandbox.guard import guard
+from sandbox.stalls import install_from_environment
 
 _ROOT = Path(__file__).resolve().parent.parent
 _SERVER = "from sandbox.forks import main; main()"
@@ -204,6 +205,7 @@ def _become(request: _Request, module: str) -> None:
     os.chdir(request.directory)
     os.environ.clear()
     os.environ.update(request.environment)
+    install_from_environment()
     sys.argv[1:] = request.arguments
     runpy.run_module(module, run_name="__main__", alter_sys=True)
 

@@ -1,4 +1,4 @@
-"""Just enough of ZooKeeper's client protocol to ask for a znode and to end the session that holds it.
+"""Just enough of ZooKeeper's client protocol to ask for a znode and to end its owner's session.
 
 The sandbox does not want a client library of its own: its user brings one. One short
 session per question, which is closed at once, leaves nothing behind on the server.

@@ -21,6 +21,7 @@ pytest_plugins = (
     "tests.support.figures",
     "tests.support.program_logs",
     "tests.support.soak",
+    "tests.support.stalls",
 )
 
 # How long an example takes depends on what else the machine does. The gate tries the same examples

@@ -8,7 +8,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
 from sandbox import ZooKeeper, ZooKeeperEnsemble, wait_until
-from sandbox.znodes import znode_exists
+from sandbox.znodes import end_session_of_owner, znode_exists
 
 pytestmark = pytest.mark.integration
 
@@ -62,6 +62,17 @@ def test_a_paused_server_answers_nobody_and_goes_on_where_it_was() -> None:
         assert server.mode is None
         server.resume()
         assert zookeeper.retry(zookeeper.exists, "/here") is not None
+
+
+def test_the_session_that_holds_a_znode_ends_on_demand() -> None:
+    with ZooKeeper() as server, client(server.connect_string) as zookeeper:
+        zookeeper.create("/chroot/held", ephemeral=True, makepath=True)
+        end_session_of_owner(f"{server.connect_string}/chroot", "/held")
+        assert not znode_exists(server.connect_string, "/chroot/held")
+        # nobody holds these
+        end_session_of_owner(f"{server.connect_string}/chroot", "/held")
+        end_session_of_owner(server.connect_string, "/chroot")
+        assert znode_exists(server.connect_string, "/chroot")
 
 
 @pytest.mark.parametrize(("kafka_version", "zookeeper"), [("2.4.1", "3.5."), ("1.1.1", "3.4.")])
