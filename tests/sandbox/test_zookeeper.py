@@ -69,7 +69,7 @@ def test_the_session_that_holds_a_znode_ends_on_demand() -> None:
         zookeeper.create("/chroot/held", ephemeral=True, makepath=True)
         end_session_of_owner(f"{server.connect_string}/chroot", "/held")
         assert not znode_exists(server.connect_string, "/chroot/held")
-        # nobody holds these
+        # a znode that is gone, and one without a session
         end_session_of_owner(f"{server.connect_string}/chroot", "/held")
         end_session_of_owner(server.connect_string, "/chroot")
         assert znode_exists(server.connect_string, "/chroot")
