@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, ParamSpec, TypeVar
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -41,6 +43,16 @@ def run(coroutine: Coroutine[Any, Any, T]) -> T:
     finally:
         loop.run_until_complete(_end_the_others())
         loop.close()
+
+
+def jumping(test: Callable[P, Coroutine[Any, Any, None]]) -> Callable[P, None]:
+    """Run a test in such a loop."""
+
+    @functools.wraps(test)
+    def in_jumping_loop(*args: P.args, **kwargs: P.kwargs) -> None:
+        run(test(*args, **kwargs))
+
+    return in_jumping_loop
 
 
 async def elapse(seconds: float) -> None:

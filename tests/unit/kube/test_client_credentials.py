@@ -42,20 +42,6 @@ async def test_a_token_that_stays_invalid_is_an_error(client: KubeClient, server
     assert caught.value.status == 401
 
 
-async def test_certificates_that_cannot_be_used(tmp_path: Path) -> None:
-    authority = tmp_path / "ca.crt"
-    authority.write_text("not a certificate")
-
-    async def credentials() -> kopf.ConnectionInfo:
-        return kopf.ConnectionInfo(server="https://127.0.0.1:1", ca_path=str(authority))
-
-    async with KubeClient(
-        max_connections=1, request_timeout_s=60, credentials=credentials
-    ) as client:
-        with pytest.raises(KubeLoginError, match=r"certificates .* for https://127\.0\.0\.1:1"):
-            await client.get("/a")
-
-
 async def test_credentials_are_read_again_after_a_while(
     client: KubeClient, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,7 @@ from regent.kube.command_batcher import (
     CommandsOutdatedError,
 )
 from regent.model.partition import TopicPartition
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping, run
 
 
 class Port:
@@ -58,87 +58,73 @@ async def _batcher(port: Port) -> CommandBatcher:
     return batcher
 
 
-def test_what_comes_while_one_is_under_way_goes_together() -> None:
+@jumping
+async def test_what_comes_while_one_is_under_way_goes_together() -> None:
     port = Port()
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
-        await elapse(0.5)
-        rest = [asyncio.create_task(batcher.submit([DeleteTopic(str(i))])) for i in range(50)]
-        await asyncio.gather(first, *rest)
-        assert batcher.batches == 2
-
-    run(scenario())
+    batcher = await _batcher(port)
+    first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
+    await elapse(0.5)
+    rest = [asyncio.create_task(batcher.submit([DeleteTopic(str(i))])) for i in range(50)]
+    await asyncio.gather(first, *rest)
+    assert batcher.batches == 2
     assert [len(batch) for batch in port.batches] == [1, 50]
 
 
-def test_what_is_not_wanted_any_more_is_not_sent() -> None:
+@jumping
+async def test_what_is_not_wanted_any_more_is_not_sent() -> None:
     port = Port()
     is_wanted = True
-
-    async def scenario() -> None:
-        nonlocal is_wanted
-        batcher = await _batcher(port)
-        first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
-        await elapse(0.5)
-        outdated = asyncio.create_task(
-            batcher.submit([DeleteTopic("outdated")], is_wanted=lambda: is_wanted)
-        )
-        other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
-        await elapse(0.1)
-        is_wanted = False
-        await asyncio.gather(first, other)
-        with pytest.raises(CommandsOutdatedError):
-            await outdated
-        alone = batcher.submit([DeleteTopic("alone")], is_wanted=lambda: False)
-        with pytest.raises(CommandsOutdatedError):
-            await alone
-
-    run(scenario())
+    batcher = await _batcher(port)
+    first = asyncio.create_task(batcher.submit([DeleteTopic("first")]))
+    await elapse(0.5)
+    outdated = asyncio.create_task(
+        batcher.submit([DeleteTopic("outdated")], is_wanted=lambda: is_wanted)
+    )
+    other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
+    await elapse(0.1)
+    is_wanted = False
+    await asyncio.gather(first, other)
+    with pytest.raises(CommandsOutdatedError):
+        await outdated
+    alone = batcher.submit([DeleteTopic("alone")], is_wanted=lambda: False)
+    with pytest.raises(CommandsOutdatedError):
+        await alone
     assert port.batches == [(DeleteTopic("first"),), (DeleteTopic("other"),)]
 
 
-def test_who_cannot_say_what_is_wanted_keeps_nobody_else_waiting() -> None:
+@jumping
+async def test_who_cannot_say_what_is_wanted_keeps_nobody_else_waiting() -> None:
     port = Port()
 
     def is_wanted() -> bool:
         raise ZeroDivisionError
 
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        defective = asyncio.create_task(
-            batcher.submit([DeleteTopic("defective")], is_wanted=is_wanted)
-        )
-        other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
-        with pytest.raises(CommandsOutdatedError):
-            await defective
-        await other
-
-    run(scenario())
+    batcher = await _batcher(port)
+    defective = asyncio.create_task(batcher.submit([DeleteTopic("defective")], is_wanted=is_wanted))
+    other = asyncio.create_task(batcher.submit([DeleteTopic("other")]))
+    with pytest.raises(CommandsOutdatedError):
+        await defective
+    await other
     assert port.batches == [(DeleteTopic("other"),)]
 
 
-def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> None:
+@jumping
+async def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> None:
     """In client mode a controller may hang. What a resource asks for together stays together."""
     port, tp = Port(), TopicPartition("t", 0)
     move, elect = AlterPartitionReassignments({tp: (1, 2)}), ElectLeaders(ElectionType.PREFERRED)
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        port.takes_s = 20.0
-        moving = asyncio.create_task(batcher.submit([move, elect]))
-        await elapse(0.5)
-        electing = asyncio.create_task(batcher.submit([elect]))
-        await elapse(0.5)
-        port.takes_s = 0.1
-        async with asyncio.timeout(1.0):
-            assert await batcher.submit([DeleteTopic("other")]) == (Accepted(),)
-        assert not moving.done()
-        assert not electing.done()
-        await asyncio.gather(moving, electing)
-
-    run(scenario())
+    batcher = await _batcher(port)
+    port.takes_s = 20.0
+    moving = asyncio.create_task(batcher.submit([move, elect]))
+    await elapse(0.5)
+    electing = asyncio.create_task(batcher.submit([elect]))
+    await elapse(0.5)
+    port.takes_s = 0.1
+    async with asyncio.timeout(1.0):
+        assert await batcher.submit([DeleteTopic("other")]) == (Accepted(),)
+    assert not moving.done()
+    assert not electing.done()
+    await asyncio.gather(moving, electing)
     assert port.batches == [(move, elect), (elect,), (DeleteTopic("other"),)]
 
 
@@ -163,117 +149,101 @@ def test_what_comes_soon_after_one_goes_together_however_long_it_took() -> None:
     assert [len(batch) for batch in port.batches] == [1, 2, 1, 2, 1]
 
 
-def test_everybody_gets_their_own_outcomes() -> None:
+@jumping
+async def test_everybody_gets_their_own_outcomes() -> None:
     port = Port()
     port.answer = lambda command: Rejected(Reason.UNKNOWN_TOPIC, getattr(command, "topic", ""))
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        # In one batch, and sorted by kind there: the answers go back in the order of asking.
-        mixed: list[list[TopicCommand]] = [
-            [CreateTopic("a", 1), AlterTopicConfig("a")],
-            [DeleteTopic("b")],
-            [CreateTopic("c", 1), AlterTopicConfig("c"), DeleteTopic("c")],
-        ]
-        answers = await asyncio.gather(*(batcher.submit(commands) for commands in mixed))
-        names = [
-            [outcome.message for outcome in outcomes if isinstance(outcome, Rejected)]
-            for outcomes in answers
-        ]
-        assert names == [["a", "a"], ["b"], ["c", "c", "c"]]
-
-    run(scenario())
+    batcher = await _batcher(port)
+    # In one batch, and sorted by kind there: the answers go back in the order of asking.
+    mixed: list[list[TopicCommand]] = [
+        [CreateTopic("a", 1), AlterTopicConfig("a")],
+        [DeleteTopic("b")],
+        [CreateTopic("c", 1), AlterTopicConfig("c"), DeleteTopic("c")],
+    ]
+    answers = await asyncio.gather(*(batcher.submit(commands) for commands in mixed))
+    names = [
+        [outcome.message for outcome in outcomes if isinstance(outcome, Rejected)]
+        for outcomes in answers
+    ]
+    assert names == [["a", "a"], ["b"], ["c", "c", "c"]]
     (batch,) = port.batches
     kinds = [type(command).__name__ for command in batch]
     assert kinds == ["CreateTopic"] * 2 + ["AlterTopicConfig"] * 2 + ["DeleteTopic"] * 2
 
 
-def test_readings_become_one() -> None:
+@jumping
+async def test_readings_become_one() -> None:
     port = Port()
     port.answer = lambda command: (
         Accepted({"a": {"x": "1"}, "b": {}})
         if isinstance(command, DescribeTopicConfigs)
         else Accepted()
     )
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        answers = await asyncio.gather(
-            batcher.submit([DescribeTopicConfigs(("a",))]),
-            batcher.submit([CreateTopic("z", 1)]),
-            batcher.submit([DescribeTopicConfigs(("gone",))]),
-            batcher.submit([DescribeTopicConfigs(("b", "a"))]),
-        )
-        assert list(answers) == [
-            (Accepted({"a": {"x": "1"}}),),
-            (Accepted(),),
-            (Accepted({}),),
-            (Accepted({"b": {}, "a": {"x": "1"}}),),
-        ]
-
-    run(scenario())
+    batcher = await _batcher(port)
+    answers = await asyncio.gather(
+        batcher.submit([DescribeTopicConfigs(("a",))]),
+        batcher.submit([CreateTopic("z", 1)]),
+        batcher.submit([DescribeTopicConfigs(("gone",))]),
+        batcher.submit([DescribeTopicConfigs(("b", "a"))]),
+    )
+    assert list(answers) == [
+        (Accepted({"a": {"x": "1"}}),),
+        (Accepted(),),
+        (Accepted({}),),
+        (Accepted({"b": {}, "a": {"x": "1"}}),),
+    ]
     assert port.batches == [(DescribeTopicConfigs(("a", "gone", "b")), CreateTopic("z", 1))]
 
 
-def test_a_refused_reading_is_refused_for_everybody() -> None:
+@jumping
+async def test_a_refused_reading_is_refused_for_everybody() -> None:
     port = Port()
     port.answer = lambda _: Rejected(Reason.NOT_CONTROLLER, "no")
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        answers = await asyncio.gather(
-            *(batcher.submit([DescribeTopicConfigs((name,))]) for name in "ab")
-        )
-        assert answers == [(Rejected(Reason.NOT_CONTROLLER, "no"),)] * 2
-
-    run(scenario())
+    batcher = await _batcher(port)
+    answers = await asyncio.gather(
+        *(batcher.submit([DescribeTopicConfigs((name,))]) for name in "ab")
+    )
+    assert answers == [(Rejected(Reason.NOT_CONTROLLER, "no"),)] * 2
 
 
-def test_batches_are_bounded() -> None:
+@jumping
+async def test_batches_are_bounded() -> None:
     port = Port()
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        await asyncio.gather(
-            *(batcher.submit([DeleteTopic(str(i))]) for i in range(BATCH_SIZE_MAX + 10))
-        )
-
-    run(scenario())
+    batcher = await _batcher(port)
+    await asyncio.gather(
+        *(batcher.submit([DeleteTopic(str(i))]) for i in range(BATCH_SIZE_MAX + 10))
+    )
     assert [len(batch) for batch in port.batches] == [BATCH_SIZE_MAX, 10]
 
 
-def test_a_controller_that_does_not_answer_refuses() -> None:
+@jumping
+async def test_a_controller_that_does_not_answer_refuses() -> None:
     port = Port()
     port.takes_s = 100
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        (outcome,) = await batcher.submit([DeleteTopic("a")])
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.INTERNAL_ERROR
-        assert "30 seconds" in outcome.message
-        port.takes_s = 1
-        assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
-
-    run(scenario())
+    batcher = await _batcher(port)
+    (outcome,) = await batcher.submit([DeleteTopic("a")])
+    assert isinstance(outcome, Rejected)
+    assert outcome.reason is Reason.INTERNAL_ERROR
+    assert "30 seconds" in outcome.message
+    port.takes_s = 1
+    assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
 
 
-def test_a_defect_is_logged_and_the_next_batch_goes_on(caplog: pytest.LogCaptureFixture) -> None:
+@jumping
+async def test_a_defect_is_logged_and_the_next_batch_goes_on(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     port = Port()
 
     def fail(_: Command) -> Outcome:
         raise ZeroDivisionError
 
     port.answer = fail
-
-    async def scenario() -> None:
-        batcher = await _batcher(port)
-        (outcome,) = await batcher.submit([DeleteTopic("a")])
-        assert isinstance(outcome, Rejected)
-        port.answer = lambda _: Accepted()
-        assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
-
-    run(scenario())
+    batcher = await _batcher(port)
+    (outcome,) = await batcher.submit([DeleteTopic("a")])
+    assert isinstance(outcome, Rejected)
+    port.answer = lambda _: Accepted()
+    assert await batcher.submit([DeleteTopic("a")]) == (Accepted(),)
     assert "ZeroDivisionError" in caplog.text
 
 

@@ -19,7 +19,7 @@ from regent.model.partition import TopicPartition
 from regent.model.replica_sizes import ReplicaSizes
 from regent.reconcile.reassignments.copies import CopyFigures, UnknownFigures, figures
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
-from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.jumping_clock import jumping, run
 from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp
 from tests.unit.reconcile.requests import view
 
@@ -98,35 +98,31 @@ class Watching:
                 await task
 
 
-def test_one_request_a_broker_for_all_resources_at_most_every_ten_seconds() -> None:
-    async def story() -> None:
-        disks = Disks()
-        watching = Watching(disks)
-        async with watching.running():
-            for _ in range(5):
-                watching.follow()
-            await watching.rounds_over(3)
-        both = frozenset({tp(0), tp(1)})
-        times = sorted({at for at, *_ in disks.asked})
-        assert [(b, asked) for _, b, asked in disks.asked] == [(1, both), (3, both)] * 3
-        assert [later - earlier for earlier, later in itertools.pairwise(times)] == [INTERVAL_S] * 2
-        assert figures(PLANS[0], MOVING, watching.watch.ledger) == CopyFigures(1000, 100, 0)
-
-    run(story())
-
-
-def test_a_resource_that_does_not_look_any_more_is_forgotten() -> None:
-    async def story() -> None:
-        disks = Disks()
-        watching = Watching(disks)
-        async with watching.running():
+@jumping
+async def test_one_request_a_broker_for_all_resources_at_most_every_ten_seconds() -> None:
+    disks = Disks()
+    watching = Watching(disks)
+    async with watching.running():
+        for _ in range(5):
             watching.follow()
-            await watching.rounds_over(1)
-            watching.followers.pop(KEYS[0])  # deleted: it was asked for once more
-            await watching.rounds_over(3)
-            assert {asked for _, _, asked in disks.asked[4:]} == {frozenset({tp(1)})}
+        await watching.rounds_over(3)
+    both = frozenset({tp(0), tp(1)})
+    times = sorted({at for at, *_ in disks.asked})
+    assert [(b, asked) for _, b, asked in disks.asked] == [(1, both), (3, both)] * 3
+    assert [later - earlier for earlier, later in itertools.pairwise(times)] == [INTERVAL_S] * 2
+    assert figures(PLANS[0], MOVING, watching.watch.ledger) == CopyFigures(1000, 100, 0)
 
-    run(story())
+
+@jumping
+async def test_a_resource_that_does_not_look_any_more_is_forgotten() -> None:
+    disks = Disks()
+    watching = Watching(disks)
+    async with watching.running():
+        watching.follow()
+        await watching.rounds_over(1)
+        watching.followers.pop(KEYS[0])  # deleted: it was asked for once more
+        await watching.rounds_over(3)
+        assert {asked for _, _, asked in disks.asked[4:]} == {frozenset({tp(1)})}
 
 
 def test_nobody_is_asked_any_more_when_nothing_moves() -> None:
@@ -143,40 +139,36 @@ def test_nobody_is_asked_any_more_when_nothing_moves() -> None:
         run(story())
 
 
-def test_why_a_broker_does_not_say_is_known() -> None:
-    async def story() -> None:
-        disks = Disks()
-        watching = Watching(disks)
-        why = []
-        async with watching.running():
-            del disks.sizes[3]
-            watching.follow()
-            await watching.rounds_over(1)
-            why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
-            disks.sizes[3] = {}
-            disks.failed[3] = ("/data-1",)
-            await watching.rounds_over(2)
-            why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
-            watching.view = view(*MOVING.topics.values(), brokers=2)
-            await watching.rounds_over(3)
-            why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
-        assert why == [
-            UnknownFigures("broker 3 does not say: timed out"),
-            UnknownFigures("broker 3 does not say: log directories have failed: ['/data-1']"),
-            UnknownFigures("broker 3 does not say: it is not alive"),
-        ]
-
-    run(story())
+@jumping
+async def test_why_a_broker_does_not_say_is_known() -> None:
+    disks = Disks()
+    watching = Watching(disks)
+    why = []
+    async with watching.running():
+        del disks.sizes[3]
+        watching.follow()
+        await watching.rounds_over(1)
+        why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
+        disks.sizes[3] = {}
+        disks.failed[3] = ("/data-1",)
+        await watching.rounds_over(2)
+        why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
+        watching.view = view(*MOVING.topics.values(), brokers=2)
+        await watching.rounds_over(3)
+        why.append(figures(PLANS[0], MOVING, watching.watch.ledger))
+    assert why == [
+        UnknownFigures("broker 3 does not say: timed out"),
+        UnknownFigures("broker 3 does not say: log directories have failed: ['/data-1']"),
+        UnknownFigures("broker 3 does not say: it is not alive"),
+    ]
 
 
-def test_outside_a_term_nobody_is_asked() -> None:
-    async def story() -> None:
-        disks = Disks()
-        watching = Watching(disks)
-        async with watching.running():
-            watching.follow()
-            watching.view = view(*MOVING.topics.values(), active=False)
-            await watching.rounds_over(1)
-        assert not disks.asked
-
-    run(story())
+@jumping
+async def test_outside_a_term_nobody_is_asked() -> None:
+    disks = Disks()
+    watching = Watching(disks)
+    async with watching.running():
+        watching.follow()
+        watching.view = view(*MOVING.topics.values(), active=False)
+        await watching.rounds_over(1)
+    assert not disks.asked

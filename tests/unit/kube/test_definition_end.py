@@ -93,14 +93,6 @@ async def test_from_a_kind_that_is_not_shown_nothing_is_concluded(
         await DefinitionEnd(client, TOPIC, shown_within_s=0.0).explains(DELETED_AT)
 
 
-async def test_while_it_does_not_answer_nothing_is_concluded(
-    client: KubeClient, server: Server
-) -> None:
-    server.answers = [refusal(500)]
-    with pytest.raises(KubeApiError):
-        await DefinitionEnd(client, TOPIC).explains(DELETED_AT)
-
-
 @pytest.mark.parametrize(
     "before", [definition(creationTimestamp="2025-01-01T00:00:00Z"), refusal(404)]
 )

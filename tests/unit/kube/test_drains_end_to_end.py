@@ -16,7 +16,6 @@ from regent.controller.commands import (
     AlterPartitionReassignments,
     CordonBrokers,
     CreateTopic,
-    DescribeTopicConfigs,
 )
 from regent.kube.kind_wiring import KindSurroundings, serve_broker_drains
 from regent.kube.object_cache import ObjectKey
@@ -150,16 +149,6 @@ async def test_what_a_drained_one_says_of_its_brokers_follows_them() -> None:
             assert drain.status["phase"] == "Drained"
 
 
-async def test_configurations_are_read_once_however_often_topics_change() -> None:
-    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
-        create(cluster, "orders", [(1, 2)] * 4)
-        drain = drain_of(1, mode="Leadership")
-        async with drain.served(controller):
-            await drain.wait_for("Drained")
-        readings = [c for c in controller.commands if isinstance(c, DescribeTopicConfigs)]
-        assert len(readings) == 1
-
-
 async def test_however_often_processes_and_terms_end_the_same_drain_goes_on() -> None:
     with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
         create(cluster, "orders", [(1,)] * 12)
@@ -257,25 +246,6 @@ async def test_brokers_that_need_more_replicas_in_sync_are_not_drained_any_more(
                 broker = controller.view.brokers[2]
                 controller.connections.report_settings(broker, {MIN_INSYNC_REPLICAS: needed})
                 await drain.wait_for(phase)
-
-
-async def test_too_few_brokers_are_named_until_there_are_enough() -> None:
-    with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("orders", [(1, 2, 3)])
-        drain = drain_of(1)
-        async with drain.served(controller):
-            await drain.wait_for("Pending")
-
-            async def reasons() -> list[str]:
-                return [each["reason"] for each in drain.status.get("blockers", ())]
-
-            await wait_until_async(
-                reasons,
-                until=lambda now: now == ["NotEnoughBrokers"],
-                timeout_s=60,
-                describe="the blocker",
-            )
-        assert moved(controller) == []
 
 
 async def test_what_a_reassignment_moves_leaves_by_the_event_that_that_is_over() -> None:

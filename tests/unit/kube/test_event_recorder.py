@@ -20,7 +20,8 @@ from regent.kube.object_cache import CachedObject
 from regent.kube.waiting import cancel
 from regent.model.entry_budget import ENTRIES
 from regent.reconcile.plan import PlannedEvent
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.support.present import present
+from tests.unit.kube.jumping_clock import elapse, jumping, run
 from tests.unit.kube.small_server import Credentials, Server, serving
 from tests.unit.kube.test_object_cache import body, key, topic_cache
 from tests.unit.kube.test_status_writer import Store
@@ -32,9 +33,7 @@ WARNING = PlannedEvent("Bad", "broken", is_warning=True)
 def subject(name: str = "orders") -> CachedObject:
     cache, _ = topic_cache()
     cache.put(body(name, version="5"))
-    known = cache.get(key(name))
-    assert known is not None
-    return known
+    return present(cache.get(key(name)))
 
 
 @dataclass
@@ -125,34 +124,28 @@ class _Refusing(Store):
         raise KubeError("the API server is down")
 
 
-def test_an_api_server_that_takes_no_events_does_not_flood_the_log(
+@jumping
+async def test_an_api_server_that_takes_no_events_does_not_flood_the_log(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     bench = Bench(store=_Refusing(None))
-
-    async def scenario() -> None:
-        async with bench.recording() as recorder:
-            for number in range(100):
-                recorder.record(subject(f"orders-{number}"), WARNING)
-            await recorder.flush()
-
-    run(scenario())
+    async with bench.recording() as recorder:
+        for number in range(100):
+            recorder.record(subject(f"orders-{number}"), WARNING)
+        await recorder.flush()
     assert len(caplog.records) == ENTRIES
 
 
-def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
+@jumping
+async def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("regent.kube.event_recorder._QUEUE_SIZE_MAX", 50)
     bench = Bench(store=_Refusing(None))
-
-    async def scenario() -> None:
-        async with bench.recording() as recorder:
-            for number in range(100):
-                recorder.record(subject(f"orders-{number}"), WARNING)
-            await recorder.flush()
-
-    run(scenario())
+    async with bench.recording() as recorder:
+        for number in range(100):
+            recorder.record(subject(f"orders-{number}"), WARNING)
+        await recorder.flush()
     said = [record.message for record in caplog.records]
     # Each has entries of its own: neither hides the other.
     assert said.count("An Event is dropped, too many are waiting") == ENTRIES
@@ -228,72 +221,57 @@ async def test_a_namespace_that_is_going_takes_no_events_and_nobody_is_warned(
 
 
 class TestWhileResourcesWait:
-    def test_news_waits_and_a_warning_does_not(self) -> None:
+    @jumping
+    async def test_news_waits_and_a_warning_does_not(self) -> None:
         bench = Bench(is_busy=True)
+        async with bench.recording() as recorder:
+            recorder.record(subject(), NEWS)
+            recorder.record(subject(), WARNING)
+            await elapse(PATIENCE_S - 1)
+            assert bench.sent == ["Bad"]
+            bench.is_busy = False
+            recorder.wake()
+            await elapse(0.1)
+            assert bench.sent == ["Bad", "Created"]
 
-        async def scenario() -> None:
-            async with bench.recording() as recorder:
-                recorder.record(subject(), NEWS)
-                recorder.record(subject(), WARNING)
-                await elapse(PATIENCE_S - 1)
-                assert bench.sent == ["Bad"]
-                bench.is_busy = False
-                recorder.wake()
-                await elapse(0.1)
-                assert bench.sent == ["Bad", "Created"]
-
-        run(scenario())
-
-    def test_news_does_not_wait_for_ever(self) -> None:
+    @jumping
+    async def test_news_does_not_wait_for_ever(self) -> None:
         bench = Bench(is_busy=True)
+        async with bench.recording() as recorder:
+            recorder.record(subject(), NEWS)
+            await elapse(PATIENCE_S / 2)
+            recorder.record(subject("other"), PlannedEvent("Later", "made, too"))
+            await elapse(PATIENCE_S / 2 + 1)
+            assert bench.sent == ["Created"]
 
-        async def scenario() -> None:
-            async with bench.recording() as recorder:
-                recorder.record(subject(), NEWS)
-                await elapse(PATIENCE_S / 2)
-                recorder.record(subject("other"), PlannedEvent("Later", "made, too"))
-                await elapse(PATIENCE_S / 2 + 1)
-                assert bench.sent == ["Created"]
-
-        run(scenario())
-
-    def test_what_waited_says_when_it_happened(self) -> None:
+    @jumping
+    async def test_what_waited_says_when_it_happened(self) -> None:
         bench = Bench(is_busy=True)
         moments = iter((datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)))
-
-        async def scenario() -> None:
-            recorder = EventRecorder(
-                bench.store, now=lambda: next(moments), instance="p", is_busy=lambda: bench.is_busy
-            )
-            recorder.record(subject(), NEWS)
-            sending = asyncio.create_task(recorder.run())
-            await elapse(PATIENCE_S + 1)
-            sending.cancel()
-
-        run(scenario())
+        recorder = EventRecorder(
+            bench.store, now=lambda: next(moments), instance="p", is_busy=lambda: bench.is_busy
+        )
+        recorder.record(subject(), NEWS)
+        sending = asyncio.create_task(recorder.run())
+        await elapse(PATIENCE_S + 1)
+        sending.cancel()
         (event,) = bench.store.created
         assert event["lastTimestamp"] == "2026-01-01T00:00:00Z"
 
-    def test_too_much_news_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
+    @jumping
+    async def test_too_much_news_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("regent.kube.event_recorder._PATIENT_MAX", 2)
         bench = Bench(is_busy=True)
+        async with bench.recording() as recorder:
+            for number in range(5):
+                recorder.record(subject(), PlannedEvent(f"N{number}", "made"))
+            await elapse(0.1)
+            assert bench.sent == ["N0", "N1", "N2"]
 
-        async def scenario() -> None:
-            async with bench.recording() as recorder:
-                for number in range(5):
-                    recorder.record(subject(), PlannedEvent(f"N{number}", "made"))
-                await elapse(0.1)
-                assert bench.sent == ["N0", "N1", "N2"]
-
-        run(scenario())
-
-    def test_at_the_end_nothing_waits(self) -> None:
+    @jumping
+    async def test_at_the_end_nothing_waits(self) -> None:
         bench = Bench(is_busy=True)
-
-        async def scenario() -> None:
-            async with bench.recording() as recorder:
-                recorder.record(subject(), NEWS)
-                await recorder.finish()
-                assert bench.sent == ["Created"]
-
-        run(scenario())
+        async with bench.recording() as recorder:
+            recorder.record(subject(), NEWS)
+            await recorder.finish()
+            assert bench.sent == ["Created"]

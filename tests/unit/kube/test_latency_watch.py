@@ -11,7 +11,7 @@ from regent.kube.waiting import cancel
 from regent.model.cluster import Broker
 from regent.model.errors import BrokerQuestionError
 from sandbox import wait_until_async
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping
 from tests.unit.reconcile.requests import view
 
 VIEW = view(brokers=3)
@@ -60,19 +60,16 @@ async def test_nobody_is_asked_unless_somebody_wants_to_know() -> None:
     await cancel((running,))
 
 
-def test_what_was_answered_long_ago_is_not_known_any_more() -> None:
+@jumping
+async def test_what_was_answered_long_ago_is_not_known_any_more() -> None:
     """A resource that was paused does not go on with how the brokers were doing then."""
-
-    async def story() -> None:
-        watch = LatencyWatch(Answers({1: 0.01}), view=lambda: VIEW)
-        running = asyncio.create_task(watch.run())
-        watch.follow({1})
-        await elapse(1)
-        assert watch.follow({1}) == {1: 0.01}
-        await elapse(INTERVAL_S + VALID_S + 1)
-        assert watch.follow({1}) == {}
-        await elapse(1)
-        assert watch.follow({1}) == {1: 0.01}
-        await cancel((running,))
-
-    run(story())
+    watch = LatencyWatch(Answers({1: 0.01}), view=lambda: VIEW)
+    running = asyncio.create_task(watch.run())
+    watch.follow({1})
+    await elapse(1)
+    assert watch.follow({1}) == {1: 0.01}
+    await elapse(INTERVAL_S + VALID_S + 1)
+    assert watch.follow({1}) == {}
+    await elapse(1)
+    assert watch.follow({1}) == {1: 0.01}
+    await cancel((running,))

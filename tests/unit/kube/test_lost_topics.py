@@ -10,6 +10,7 @@ import pytest
 from regent.controller.commands import CreateTopic
 from regent.kube.errors import KubeUnavailableError
 from regent.model.topic import topic_id_to_text
+from tests.support.present import present
 from tests.unit.kube.test_object_cache import body
 from tests.unit.kube.test_topic_reconciler import DRAWN, Bench, a_topic
 
@@ -31,8 +32,7 @@ def test_a_topic_that_was_lost_before_a_status_named_it_is_created_again_once(
         created[:] = [each for each in bench.port.commands if isinstance(each, CreateTopic)]
         topics = {}
         if len(created) > before or len(created) > times_lost:
-            topic_id = created[-1].topic_id
-            assert topic_id is not None
+            topic_id = present(created[-1].topic_id)
             topics = {"orders": msgspec.structs.replace(a_topic(topic_id), czxid=len(created))}
             if len(created) <= times_lost:
                 bench.store.before_write = [fail]

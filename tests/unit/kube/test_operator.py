@@ -32,7 +32,7 @@ from regent.kube.operator import KubeOperator
 from regent.kube.settings import KubeSettings
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping, run
 from tests.unit.kube.test_object_cache import body, key
 from tests.unit.kube.test_status_writer import Store
 
@@ -108,30 +108,30 @@ async def stop(operator: KubeOperator, tasks: Sequence[asyncio.Task[None]]) -> N
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def test_a_configuration_that_changed_without_a_notification_is_read_with_the_next_resync() -> None:
+@jumping
+async def test_a_configuration_that_changed_unnoticed_is_read_with_the_next_resync() -> (
+    None
+):
     """As when a broker dies between the two writes, or a notification cannot be read."""
     stored = body(version="5", config={"retention.ms": "1000"})
     port, client = Port(), OneObject(stored)
+    operator, tasks = started(port, client)
+    await elapse(60)
+    assert len(port.changes) == 1
 
-    async def serve() -> None:
-        operator, tasks = started(port, client)
-        await elapse(60)
-        assert len(port.changes) == 1
+    port.config["retention.ms"] = "5"
+    operator.queue.add(key())
+    await elapse(60)
+    assert len(port.changes) == 1, "nobody has said so"
 
-        port.config["retention.ms"] = "5"
-        operator.queue.add(key())
-        await elapse(60)
-        assert len(port.changes) == 1, "nobody has said so"
-
-        await elapse(1.1 * SETTINGS.resync_interval_s + SETTINGS.resync_spread_s)
-        assert len(port.changes) == 2
-        await stop(operator, tasks)
-
-    run(serve())
+    await elapse(1.1 * SETTINGS.resync_interval_s + SETTINGS.resync_spread_s)
+    assert len(port.changes) == 2
+    await stop(operator, tasks)
     assert port.config == {"retention.ms": "1000"}
 
 
-def test_what_is_ready_is_judged_again_when_a_broker_is_set_up_otherwise() -> None:
+@jumping
+async def test_what_is_ready_is_judged_again_when_a_broker_is_set_up_otherwise() -> None:
     def facts(broker_id: int, lag_ms: str) -> BrokerFacts:
         settings = {"log.cleaner.min.compaction.lag.ms": lag_ms}
         return BrokerFacts(
@@ -140,26 +140,22 @@ def test_what_is_ready_is_judged_again_when_a_broker_is_set_up_otherwise() -> No
 
     client = OneObject(body(version="5", config={"max.compaction.lag.ms": "1000"}))
     port, reasons, looks = Port(), list[str](), list[int]()
-
-    async def serve() -> None:
-        operator, tasks = started(port, client)
-        for shown in (
-            (),
-            (facts(1, "0"),),
-            (facts(1, "0"), facts(2, "0")),
-            (facts(1, "0"), facts(2, "5000")),
-            (facts(1, "0"), facts(2, "0")),
-        ):
-            port.view = msgspec.structs.replace(port.view, broker_facts=shown)
-            operator.on_view_changed(frozenset())
-            await elapse(60)
-            assert client.stored is not None
-            conditions = {each["type"]: each for each in client.stored["status"]["conditions"]}
-            reasons.append(conditions["Ready"]["reason"])
-            looks.append(operator.kafka_topics.reconciler.reconciliations)
-        await stop(operator, tasks)
-
-    run(serve())
+    operator, tasks = started(port, client)
+    for shown in (
+        (),
+        (facts(1, "0"),),
+        (facts(1, "0"), facts(2, "0")),
+        (facts(1, "0"), facts(2, "5000")),
+        (facts(1, "0"), facts(2, "0")),
+    ):
+        port.view = msgspec.structs.replace(port.view, broker_facts=shown)
+        operator.on_view_changed(frozenset())
+        await elapse(60)
+        assert client.stored is not None
+        conditions = {each["type"]: each for each in client.stored["status"]["conditions"]}
+        reasons.append(conditions["Ready"]["reason"])
+        looks.append(operator.kafka_topics.reconciler.reconciliations)
+    await stop(operator, tasks)
     assert reasons == ["AsDeclared"] * 3 + ["InvalidConfig", "AsDeclared"]
     assert looks[0] == looks[1] == looks[2], "brokers of a known kind are no news"
 
@@ -209,16 +205,13 @@ class AnotherTime(OneObject):
         return datetime(2030, 1, 2, 3, 4, 5, tzinfo=UTC)
 
 
-def test_times_in_statuses_are_those_of_the_api_server() -> None:
+@jumping
+async def test_times_in_statuses_are_those_of_the_api_server() -> None:
     """Replicas on machines whose clocks differ count from them, as from the end of a move."""
     client = AnotherTime(body(version="5"))
-
-    async def serve() -> None:
-        operator, tasks = started(Port(), client)
-        await elapse(60)
-        await stop(operator, tasks)
-
-    run(serve())
+    operator, tasks = started(Port(), client)
+    await elapse(60)
+    await stop(operator, tasks)
     assert client.stored is not None
     conditions = client.stored["status"]["conditions"]
     assert {each["lastTransitionTime"] for each in conditions} == {"2030-01-02T03:04:05Z"}

@@ -42,6 +42,7 @@ from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.topics.kind import KAFKA_TOPIC
+from tests.support.present import present
 from tests.unit.kube.jumping_clock import run
 from tests.unit.kube.test_status_writer import Store
 from tests.unit.reconcile.reassignments.reassigning import (
@@ -55,7 +56,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
 )
 from tests.unit.reconcile.requests import view
 
-NAMES = ("a", "b")
 
 
 def now() -> datetime:
@@ -78,10 +78,8 @@ def body(name: str, **spec: Any) -> dict[str, Any]:
 
 def plan_to_api(seen: ClusterView, assignments: list[dict[str, Any]]) -> dict[str, Any]:
     """``status.plan`` of a reassignment that is planned in this view."""
-    planned = plan_reassignment(request(resource(assignments=assignments), seen)).status
-    assert planned is not None
-    assert planned.plan is not None
-    return planned.plan.to_api()
+    planned = present(plan_reassignment(request(resource(assignments=assignments), seen)).status)
+    return present(planned.plan).to_api()
 
 
 class Port:
@@ -176,8 +174,7 @@ class Bench:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     def status(self, name: str = "a") -> dict[str, Any]:
-        stored = self.stores[name].stored
-        assert stored is not None
+        stored = present(self.stores[name].stored)
         status: dict[str, Any] = stored["status"]
         return status
 

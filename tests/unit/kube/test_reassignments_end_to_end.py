@@ -141,21 +141,6 @@ async def test_a_cancelled_reassignment_is_back_where_it_was_and_can_go_on() -> 
         assert cluster.replicas("orders") == target
 
 
-async def test_one_replica_at_a_time_never_more_are_added() -> None:
-    with SimulatedCluster(brokers=4) as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("orders", [(1, 2)])
-        for stage in ((1, 3), (3, 4)):
-            cluster.expect_move("orders", 0, stage)
-        move = reassignment(assignments=assign((3, 4)), concurrency={"perPartitionOneByOne": True})
-        async with move.served(controller):
-            await move.wait_for("Completed")
-        assert [list(command.targets.values()) for command in sent(controller)] == [
-            [(1, 3)],
-            [(3, 4)],
-        ]
-        assert cluster.replicas("orders") == [(3, 4)]
-
-
 async def test_the_replication_factor_grows_and_does_not_fall_below_what_the_topic_needs() -> None:
     origin, target = [(1, 2), (2, 3), (3, 1)], [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
@@ -257,20 +242,6 @@ async def test_however_often_processes_end_what_was_moved_is_undone_and_then_del
                 describe="the resource to be deleted",
             )
         assert controller.view.topics["orders"].partitions[0].replicas == (1, 2)
-
-
-async def test_a_completed_one_goes_by_itself_when_its_time_is_over() -> None:
-    origin, target = [(1, 2)] * 4, [(3, 2)] * 4
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create(cluster, origin, target)
-        move = reassignment(assignments=assign(*target), ttlSecondsAfterFinished=0)
-        async with move.served(controller):
-            await wait_until_async(
-                lambda: asyncio.to_thread(lambda: move.store.stored is None),
-                timeout_s=60,
-                describe="the resource to be deleted",
-            )
-        assert cluster.replicas("orders") == target
 
 
 class Disks:

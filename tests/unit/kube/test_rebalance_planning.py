@@ -33,6 +33,7 @@ from regent.planning.spark_jobs import PlanOwner
 from regent.resources.rebalance_history import RebalanceHistory
 from regent.resources.rebalance_spark import RebalanceSpark
 from sandbox import wait_until_async
+from tests.support.present import present
 from tests.unit.kube.test_rebalances_end_to_end import log_dirs
 from tests.unit.reconcile.reassignments.reassigning import orders
 from tests.unit.reconcile.requests import view
@@ -145,8 +146,7 @@ async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
         return made.outcome_for(key, "u1") is not None
 
     await wait_until_async(look, timeout_s=60, describe="an outcome")
-    found = made.outcome_for(key, "u1")
-    assert found is not None
+    found = present(made.outcome_for(key, "u1"))
     return found.result
 
 
@@ -174,22 +174,12 @@ async def test_an_order_on_spark_is_a_job_with_an_identity() -> None:
         made.keep(KEY, "u1", ON_SPARK)
         await until_asked(jobs)
         (task,) = jobs.tasks
-        assert task.spark is not None
-        assert task.spark.owner == OWNER
+        assert present(task.spark).owner == OWNER
         jobs.gate.set()
         assert await outcome(made) == PlannedChanges(())
         made.keep(KEY, "u1", None)
     assert beside.tasks == []
     assert jobs.given_up == [], "it has ended, and stays for its log"
-
-
-async def test_another_order_is_not_and_goes_to_the_process_beside() -> None:
-    beside, jobs = Runner(), Runner()
-    async with planning(beside, jobs) as made:
-        made.keep(KEY, "u1", BESIDE)
-        await until_asked(beside)
-        assert beside.tasks[0].spark is None
-    assert jobs.tasks == []
 
 
 async def test_a_job_that_nobody_needs_is_deleted_and_others_are_served_on() -> None:
@@ -468,10 +458,8 @@ async def test_a_planner_gets_the_history_of_the_process_and_of_this_cluster_alo
         place="file:/history", window_s=3600, percentile=99, max_age_s=600, cluster="cluster-a"
     )
     job, without = jobs.tasks
-    assert job.spark is not None
-    assert (job.history, job.spark.history, beside.tasks[0].history) == (expected,) * 3
-    assert without.spark is not None
-    assert (without.history, without.spark.history) == (None, None)
+    assert (job.history, present(job.spark).history, beside.tasks[0].history) == (expected,) * 3
+    assert (without.history, present(without.spark).history) == (None, None)
 
 
 @pytest.mark.parametrize(

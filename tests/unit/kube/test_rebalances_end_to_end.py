@@ -291,15 +291,6 @@ async def test_what_becomes_of_the_topics_of_another_is_news_for_a_plan_that_wai
             assert served.topics_changed(frozenset({"stuck"})) == frozenset({move.key, stuck})
 
 
-async def test_goals_that_cannot_be_met_are_said(tmp_path: Path) -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-        move = rebalance(Planner(tmp_path), {"drainedBrokers": [1, 2]})
-        async with move.served(controller):
-            await move.wait_for("Invalid")
-        assert {each["reason"] for each in move.status["problems"]} == {"GoalsInfeasible"}
-
-
 async def test_a_defect_of_the_planning_is_said_and_tried_again(tmp_path: Path) -> None:
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
         create_topic(cluster, controller, "orders", [(1, 2)] * 6)
@@ -318,12 +309,3 @@ async def test_a_defect_of_the_planning_is_said_and_tried_again(tmp_path: Path) 
             "the planner has failed and is started again: ValueError: no such thing",
         )
         assert move.status["phase"] == "Pending"
-
-
-async def test_without_a_planner_the_resource_says_how_to_get_one() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-        move = ServedResource(serve_partition_reassignments, "PartitionReassignment", rebalance={})
-        async with move.served(controller):
-            await move.wait_for("Invalid")
-        assert {each["reason"] for each in move.status["problems"]} == {"PlannerMissing"}

@@ -11,7 +11,7 @@ from regent.kube.health import KindHealth
 from regent.kube.resync import Resync
 from regent.kube.settings import KubeSettings
 from regent.reconcile.topics.kind import KAFKA_TOPIC
-from tests.unit.kube.jumping_clock import run
+from tests.unit.kube.jumping_clock import jumping
 from tests.unit.kube.test_object_cache import topic_cache
 
 
@@ -27,27 +27,24 @@ class WithoutDefinition(KubeClient):
         raise KubeNotFoundError("404 page not found", status=404)
 
 
-def test_a_definition_that_stays_missing_is_logged_once_in_a_while(
+@jumping
+async def test_a_definition_that_stays_missing_is_logged_once_in_a_while(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     client = WithoutDefinition()
-
-    async def load_for_an_hour() -> None:
-        cache, _ = topic_cache()
-        resync = Resync(
-            client,
-            KAFKA_TOPIC.kind,
-            KubeSettings(),
-            cache=cache,
-            health=KindHealth("KafkaTopic"),
-            jitter=lambda: 1.0,
-            on_news=lambda _: None,
-            on_resync=lambda: None,
-        )
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(3_600):
-                await resync.load()
-
-    run(load_for_an_hour())
+    cache, _ = topic_cache()
+    resync = Resync(
+        client,
+        KAFKA_TOPIC.kind,
+        KubeSettings(),
+        cache=cache,
+        health=KindHealth("KafkaTopic"),
+        jitter=lambda: 1.0,
+        on_news=lambda _: None,
+        on_resync=lambda: None,
+    )
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(3_600):
+            await resync.load()
     assert client.requests > 300
     assert caplog.messages == ["Resources cannot be listed, retrying"] * 6

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import copy
 import threading
 import uuid
 from pathlib import Path
 from typing import Any
 
-import kopf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -20,7 +18,6 @@ from regent.controller.commands import (
     AlterTopicConfig,
     CreateTopic,
     DeleteTopic,
-    DescribeTopicConfigs,
     Reason,
     Rejected,
 )
@@ -28,7 +25,7 @@ from regent.controller.view import ClusterView, TopicView
 from regent.kube import login as login_module
 from regent.kube import service_account
 from regent.kube.errors import KubeApiError, KubeLoginError
-from regent.kube.handlers import KOPF_FINALIZER, HandlerContext, build_registry, build_settings
+from regent.kube.handlers import KOPF_FINALIZER, build_settings
 from regent.kube.login import login
 from regent.kube.merge_patch import merge_patch
 from regent.kube.metrics import ResourceMetrics
@@ -37,12 +34,11 @@ from regent.kube.reconciler import Reconciled
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import ConfigVersion, TopicConfigs, config_version
 from regent.kube.topic_memory import TopicMemory
-from regent.kube.watch_session import WatchSessions
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.model.entry_budget import ENTRIES, EntryBudget
 from regent.reconcile.topics.request import TopicIdentity
-from regent.resources.kafka_topic import FINALIZER, KafkaTopic
+from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus, Ownership
 from tests.unit.kube.jumping_clock import elapse, run
 
@@ -76,10 +72,6 @@ class TestMergePatch:
     def test_it_leads_from_one_to_the_other(self, before: Any, after: Any) -> None:
         assert _apply(before, merge_patch(before, after)) == after
 
-    @given(_documents)
-    def test_nothing_to_do(self, document: Any) -> None:
-        assert merge_patch(document, copy.deepcopy(document)) == {}
-
     def test_only_what_differs_is_sent(self) -> None:
         before = {"a": 1, "b": {"x": 1, "y": 2}, "c": [1]}
         after = {"a": 1, "b": {"x": 1}, "c": [1, 2]}
@@ -87,12 +79,6 @@ class TestMergePatch:
 
 
 class TestTopicConfigs:
-    def test_a_reading_is_kept(self) -> None:
-        configs = TopicConfigs()
-        assert configs.get("t") is None
-        configs.put("t", {"a": "1"}, as_of=configs.clock)
-        assert configs.get("t") == {"a": "1"}
-
     def test_a_reading_that_was_overtaken_is_not(self) -> None:
         configs = TopicConfigs()
         mark = configs.clock
@@ -182,13 +168,6 @@ class TestTopicMemory:
             if attempt.count > 1 or isinstance(outcome, Accepted):
                 assert attempt.retry_at - AT == delay_s
 
-    def test_a_successful_reading_is_no_attempt(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
-        self._note(memory, DescribeTopicConfigs(("t",)), Accepted({"t": {}}))
-        assert memory.attempts == []
-        self._note(memory, DescribeTopicConfigs(("t",)), Accepted({}))
-        assert len(memory.attempts) == 1
-
     def test_another_generation_begins_anew(self) -> None:
         memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
         self._note(memory, DeleteTopic("t"), Rejected(Reason.INVALID_CONFIG, ""))
@@ -246,21 +225,6 @@ class TestTopicMemory:
         assert known(shown, other) == TopicIdentity.of(other)
         memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
         assert known(other) is None
-
-    def test_a_topic_without_an_id_is_the_one_that_was_created_with_one(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
-        shown = TopicView("t", None, (), czxid=0x2A)
-        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
-        memory.recognise(shown)
-        assert memory.created_as == TopicIdentity.of(shown)
-
-    def test_an_accepted_command_is_forgotten_once_it_must_show(self) -> None:
-        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
-        self._note(memory, DeleteTopic("t"), Accepted())
-        memory.see(1, at=AT + 9)
-        assert len(memory.attempts) == 1
-        memory.see(1, at=AT + 10)
-        assert memory.attempts == []
 
 
 class TestWorker:
@@ -476,11 +440,3 @@ class TestHandlers:
         assert settings.peering.standalone
         assert settings.scanning.disabled
         assert not settings.posting.enabled
-
-    def test_the_context_is_one_for_all_objects(self) -> None:
-        context = HandlerContext(on_event=lambda *_: None)
-        assert copy.copy(context) is context
-
-    def test_registries_do_not_touch_the_default_one(self) -> None:
-        registry = build_registry([KafkaTopic.kind], WatchSessions().login)
-        assert registry is not kopf.get_default_registry()

@@ -15,6 +15,7 @@ from regent.kube.status_writer import StatusWriter, WriteResult, _differences
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import KafkaTopicStatus
+from tests.support.present import present
 from tests.unit.kube.jumping_clock import run
 from tests.unit.kube.test_object_cache import body, key, topic_cache
 
@@ -201,8 +202,7 @@ def test_endless_conflicts_are_left_to_the_next_look() -> None:
 
 
 def delete(bench: Bench) -> WriteResult:
-    known = bench.cache.get(key())
-    assert known is not None
+    known = present(bench.cache.get(key()))
     return run(bench.writer.delete(known))
 
 
@@ -220,8 +220,7 @@ def test_an_object_that_has_changed_is_not_deleted() -> None:
     bench.store.before_write = [lambda: bench.store.change(generation=2)]
     assert delete(bench) is WriteResult.CHANGED
     assert bench.store.stored is not None
-    known = bench.cache.get(key())
-    assert known is not None
+    known = present(bench.cache.get(key()))
     assert known.generation == 2, "it is looked at again"
 
 
@@ -314,8 +313,7 @@ def test_an_object_with_the_finalizer_of_somebody_else_stays() -> None:
     going = {"finalizers": [FINALIZER, "else"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     bench = Bench(body(version="5", metadata=going))
     assert bench.remove() is WriteResult.WRITTEN
-    known = bench.cache.get(key())
-    assert known is not None
+    known = present(bench.cache.get(key()))
     assert known.finalizers == ["else"]
 
 

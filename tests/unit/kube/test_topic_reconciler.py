@@ -17,7 +17,6 @@ from regent.controller.commands import Accepted, Command, CreateTopic, DeleteTop
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.errors import (
-    KubeApiError,
     KubeSchemaError,
     KubeUnavailableError,
 )
@@ -28,7 +27,7 @@ from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
-from regent.kube.topic_configs import TopicConfigs, config_version
+from regent.kube.topic_configs import TopicConfigs
 from regent.kube.usage_watch import UsageWatch
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
@@ -253,22 +252,6 @@ def test_a_lost_topic_is_not_created_again_where_its_ownership_is_not_stored(
     assert after_a_restart.port.commands == []
 
 
-def test_a_new_view_may_be_looked_at_before_its_news_come() -> None:
-    bench = Bench(body(version="5"))
-
-    def show() -> None:
-        (command,) = bench.port.commands
-        assert isinstance(command, CreateTopic)
-        assert command.topic_id is not None
-        shown = msgspec.structs.replace(a_topic(command.topic_id), czxid=7)
-        bench.port.view = msgspec.structs.replace(bench.port.view, topics={"orders": shown})
-
-    bench.reconcile(times=2, every_s=1, between=show)
-    bench.configs.see("orders", config_version(bench.port.view, "orders"))
-    assert bench.configs.get("orders") == {}
-    assert len(bench.port.commands) == 1, "nothing was read"
-
-
 def test_an_outranked_intent_sends_no_command() -> None:
     newer = {"controllerEpoch": 9, "clusterId": "c"}
     bench = Bench(body(version="5", adoptionPolicy="Refuse", status=newer))
@@ -420,31 +403,3 @@ def test_a_clock_that_jumps_ahead_makes_nobody_forget_what_was_just_created() ->
 
     bench.reconcile(times=2, every_s=1, between=jump_ahead)
     assert bench.stored["metadata"]["finalizers"] == [FINALIZER], "the topic is about to show"
-
-
-@pytest.mark.parametrize("status", [403, 422])
-def test_a_finalizer_that_an_admission_policy_refuses_to_remove_is_no_hot_loop(status: int) -> None:
-    going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(
-        body(version="5", deletionPolicy="Retain", status=OWNED, metadata=going), a_topic()
-    )
-
-    def deny() -> None:
-        raise KubeApiError("policy 'labels' denied request: team is missing", status=status)
-
-    bench.store.before_write = [deny]
-    with pytest.raises(KubeApiError, match="team is missing"):
-        bench.reconcile()
-
-
-@pytest.mark.parametrize("status", [403, 422])
-def test_why_an_admission_policy_refuses_a_finalizer_is_said(status: int) -> None:
-    bench = Bench(body(version="5"))
-
-    def deny() -> None:
-        raise KubeApiError("policy 'labels' denied request: team is missing", status=status)
-
-    bench.store.before_write = [deny, deny, deny, deny]
-    with pytest.raises(KubeApiError, match="team is missing"):
-        bench.reconcile()
-    assert bench.port.commands == []

@@ -16,7 +16,8 @@ from regent.kube.usage_watch import UsageWatch
 from regent.model.cluster import Broker
 from regent.model.errors import BrokerQuestionError
 from regent.reconcile.topics.usage import ASKED_AGAIN_S, FRESH_S, TopicUsage, UsageQuestion
-from tests.unit.kube.jumping_clock import run
+from tests.support.present import present
+from tests.unit.kube.jumping_clock import jumping, run
 from tests.unit.reconcile.requests import partition, view
 
 ORDERS = TopicView("orders", None, (partition(0, (1, 2)), partition(1, (2, 1))), czxid=7)
@@ -76,9 +77,7 @@ class Asking:
     async def answer(self) -> TopicUsage:
         """What is known when that is news for the resource."""
         assert await self._news.get() == {KEY}
-        found = self.look()
-        assert found is not None
-        return found
+        return present(self.look())
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -193,41 +192,37 @@ def test_of_another_topic_nothing_is_known(seen: ClusterView) -> None:
     assert records.asked == []
 
 
-def test_brokers_are_asked_again_when_the_answer_is_old_and_not_before() -> None:
-    async def story() -> None:
-        records = Records()
-        records.groups = {1: {"billing": "subscribed"}}
-        asking = Asking(records)
-        loop = asyncio.get_running_loop()
-        async with asking.running():
-            asking.look()
-            first = await asking.answer()
-            count = len(records.asked)
-            assert asking.watch.ask(KEY, QUESTION, at=first.at + ASKED_AGAIN_S - 1) is first
-            records.groups = {}
-            at = first.at + ASKED_AGAIN_S
-            assert asking.watch.ask(KEY, QUESTION, at=at) is first
-            second = await asking.answer()
-            assert len(records.asked) == 2 * count
-            assert (first.protection is None, second.protection) == (False, None)
-            assert asking.watch.ask(KEY, QUESTION, at=second.at + FRESH_S - 1) is second
-            assert not second.is_outdated(at=loop.time())
-            assert second.is_outdated(at=second.at + FRESH_S)
-
-    run(story())
+@jumping
+async def test_brokers_are_asked_again_when_the_answer_is_old_and_not_before() -> None:
+    records = Records()
+    records.groups = {1: {"billing": "subscribed"}}
+    asking = Asking(records)
+    loop = asyncio.get_running_loop()
+    async with asking.running():
+        asking.look()
+        first = await asking.answer()
+        count = len(records.asked)
+        assert asking.watch.ask(KEY, QUESTION, at=first.at + ASKED_AGAIN_S - 1) is first
+        records.groups = {}
+        at = first.at + ASKED_AGAIN_S
+        assert asking.watch.ask(KEY, QUESTION, at=at) is first
+        second = await asking.answer()
+        assert len(records.asked) == 2 * count
+        assert (first.protection is None, second.protection) == (False, None)
+        assert asking.watch.ask(KEY, QUESTION, at=second.at + FRESH_S - 1) is second
+        assert not second.is_outdated(at=loop.time())
+        assert second.is_outdated(at=second.at + FRESH_S)
 
 
-def test_what_is_asked_for_while_brokers_are_asked_is_not_asked_again() -> None:
-    async def story() -> None:
-        records = Records()
-        asking = Asking(records)
-        records.meanwhile = lambda: _look(asking)
-        async with asking.running():
-            asking.look()
-            await asking.answer()
-        assert len(records.asked) == 5
-
-    run(story())
+@jumping
+async def test_what_is_asked_for_while_brokers_are_asked_is_not_asked_again() -> None:
+    records = Records()
+    asking = Asking(records)
+    records.meanwhile = lambda: _look(asking)
+    async with asking.running():
+        asking.look()
+        await asking.answer()
+    assert len(records.asked) == 5
 
 
 def _look(asking: Asking) -> None:

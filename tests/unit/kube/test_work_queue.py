@@ -2,9 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import threading
-import types
-from collections.abc import Awaitable, Generator
-from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -17,7 +14,7 @@ from regent.kube.work_queue import (
     WorkQueue,
     backoff_s,
 )
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping, run
 
 
 def _queue() -> WorkQueue[str]:
@@ -41,50 +38,19 @@ def test_a_key_is_queued_once_and_in_order() -> None:
     assert run(scenario()) == ["a", "b", "c"]
 
 
-def test_a_key_is_with_one_worker_at_a_time_and_comes_back_if_added() -> None:
-    async def scenario() -> None:
-        queue = _queue()
-        queue.add("a")
-        assert await queue.get() == "a"
-        queue.add("a")
-        queue.add("a")
-        assert len(queue) == 0
-        assert not queue.is_idle
-        queue.done("a")
-        assert await queue.get() == "a"
-        queue.done("a")
-        assert queue.is_idle
-
-    run(scenario())
-
-
-def test_a_key_wakes_up_one_of_many_workers_that_wait() -> None:
-    async def scenario() -> tuple[int, int]:
-        queue, resumed = _queue(), list[None]()
-        workers = [asyncio.create_task(_counting(queue.get(), resumed)) for _ in range(100)]
-        await elapse(1)
-        queue.add("a")
-        await elapse(1)
-        return sum(worker.done() for worker in workers), len(resumed)
-
-    assert run(scenario()) == (1, 1)
-
-
-async def _counting(awaited: Awaitable[str], resumed: list[None]) -> str:
-    """What comes of ``awaited``, with an entry in ``resumed`` for each time that it goes on."""
-
-    @types.coroutine
-    def stepwise() -> Generator[Any, None, str]:
-        steps = awaited.__await__()
-        while True:
-            try:
-                waits_for = next(steps)
-            except StopIteration as end:
-                return cast(str, end.value)
-            yield waits_for
-            resumed.append(None)
-
-    return await stepwise()
+@jumping
+async def test_a_key_is_with_one_worker_at_a_time_and_comes_back_if_added() -> None:
+    queue = _queue()
+    queue.add("a")
+    assert await queue.get() == "a"
+    queue.add("a")
+    queue.add("a")
+    assert len(queue) == 0
+    assert not queue.is_idle
+    queue.done("a")
+    assert await queue.get() == "a"
+    queue.done("a")
+    assert queue.is_idle
 
 
 def test_a_key_for_a_worker_that_is_cancelled_goes_to_another() -> None:
@@ -100,34 +66,23 @@ def test_a_key_for_a_worker_that_is_cancelled_goes_to_another() -> None:
     assert run(scenario()) == "a"
 
 
-def test_it_says_when_nothing_waits_or_is_worked_on_any_more() -> None:
-    async def scenario() -> None:
-        idle: list[bool] = []
-        queue: WorkQueue[str] = WorkQueue(
-            jitter=lambda: 1.0, on_idle=lambda: idle.append(queue.is_idle)
-        )
-        queue.add("a")
-        queue.add("b")
-        for _ in range(2):
-            await queue.get()
-        queue.add("a")
-        queue.done("a")
-        queue.done("b")
-        assert idle == [], "a is to be worked on again"
+@jumping
+async def test_it_says_when_nothing_waits_or_is_worked_on_any_more() -> None:
+    idle: list[bool] = []
+    queue: WorkQueue[str] = WorkQueue(
+        jitter=lambda: 1.0, on_idle=lambda: idle.append(queue.is_idle)
+    )
+    queue.add("a")
+    queue.add("b")
+    for _ in range(2):
         await queue.get()
-        queue.done("a")
-        assert idle == [True]
-
-    run(scenario())
-
-
-def test_waiting_for_a_key() -> None:
-    async def scenario() -> str:
-        queue = _queue()
-        asyncio.get_running_loop().call_later(5, queue.add, "late")
-        return await queue.get()
-
-    assert run(scenario()) == "late"
+    queue.add("a")
+    queue.done("a")
+    queue.done("b")
+    assert idle == [], "a is to be worked on again"
+    await queue.get()
+    queue.done("a")
+    assert idle == [True]
 
 
 def test_of_several_delays_the_shortest_counts() -> None:
@@ -148,27 +103,16 @@ def test_of_several_delays_the_shortest_counts() -> None:
     assert run(scenario()) == pytest.approx(10)
 
 
-def test_adding_now_makes_a_delay_void() -> None:
-    async def scenario() -> None:
-        queue = _queue()
-        queue.add_after("a", 10)
-        queue.add("a")
-        queue.add_after("a", 5)
-        await queue.get()
-        queue.done("a")
-        await elapse(100)
-        assert queue.is_idle
-
-    run(scenario())
-
-
-def test_no_delay_is_now() -> None:
-    async def scenario() -> int:
-        queue = _queue()
-        queue.add_after("a", 0)
-        return len(queue)
-
-    assert run(scenario()) == 1
+@jumping
+async def test_adding_now_makes_a_delay_void() -> None:
+    queue = _queue()
+    queue.add_after("a", 10)
+    queue.add("a")
+    queue.add_after("a", 5)
+    await queue.get()
+    queue.done("a")
+    await elapse(100)
+    assert queue.is_idle
 
 
 def test_what_has_cost_much_rests_before_it_is_handed_out_again() -> None:
@@ -218,13 +162,6 @@ def test_failures_in_a_row_wait_longer_until_one_succeeds() -> None:
         return delays
 
     assert run(scenario()) == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 0.5]
-
-
-def test_what_the_server_asks_for_is_kept() -> None:
-    async def scenario() -> float:
-        return _queue().retry("a", at_least_s=7)
-
-    assert run(scenario()) == 7
 
 
 def test_many_failures_at_once_come_back_one_after_another() -> None:
@@ -290,12 +227,10 @@ def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:
     assert run(scenario()) == pytest.approx(30)
 
 
-def test_closed_means_that_nothing_comes_back() -> None:
-    async def scenario() -> None:
-        queue = _queue()
-        queue.add_after("a", 5)
-        queue.close()
-        await elapse(10)
-        assert queue.is_idle
-
-    run(scenario())
+@jumping
+async def test_closed_means_that_nothing_comes_back() -> None:
+    queue = _queue()
+    queue.add_after("a", 5)
+    queue.close()
+    await elapse(10)
+    assert queue.is_idle

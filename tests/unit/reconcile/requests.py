@@ -6,20 +6,23 @@ import dataclasses
 import uuid
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
 from regent.controller.commands import CreateTopic, Outcome, ResourceCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
 from regent.model.topic_name_rules import TopicNameRules
-from regent.reconcile.request import Absence, Attempt
+from regent.reconcile.plan import Plan
+from regent.reconcile.request import Absence, Attempt, ObservedStatus
 from regent.reconcile.topics.claims import Claim, claim_of
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import TopicIdentity, TopicRequest, first_topic_id
 from regent.resources.conditions import Condition, ConditionType, find_condition
 from regent.resources.kafka_topic import FINALIZER, KafkaTopic, parse_kafka_topic
 from regent.resources.resource_status import unobserved_status
+
+StatusT = TypeVar("StatusT", bound=ObservedStatus)
 
 NOW = datetime(2026, 5, 1, 12, tzinfo=UTC)
 MONOTONIC_S = 1000.0
@@ -207,24 +210,34 @@ def attempt(
     )
 
 
-def state(plan: TopicPlan) -> dict[str, str]:
+def status_of(plan: Plan[StatusT]) -> StatusT:
+    """The status that a plan shows."""
+    assert plan.status is not None
+    return plan.status
+
+
+def state(plan: Plan[StatusT]) -> dict[str, str]:
     """Conditions of a plan as ``Type: Status/Reason``, in short."""
-    assert plan.status is not None
-    return {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
+    return {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
 
 
-def said(plan: TopicPlan, type_: ConditionType = ConditionType.READY) -> Condition:
+def said(plan: Plan[StatusT], type_: ConditionType = ConditionType.READY) -> Condition:
     """A condition of a plan."""
-    assert plan.status is not None
-    condition = find_condition(plan.status.conditions, type_)
+    condition = find_condition(status_of(plan).conditions, type_)
     assert condition is not None
     return condition
 
 
+def created(plan: TopicPlan) -> CreateTopic:
+    """The only command of a plan, which creates a topic."""
+    (command,) = plan.commands
+    assert isinstance(command, CreateTopic)
+    return command
+
+
 def after(plan: TopicPlan, **changes: Any) -> dict[str, Any]:
     """The status of a plan as the API would hold it, for the next request."""
-    assert plan.status is not None
-    return {**plan.status.to_api(), **changes}
+    return {**status_of(plan).to_api(), **changes}
 
 
 def owned(**changes: Any) -> KafkaTopic:

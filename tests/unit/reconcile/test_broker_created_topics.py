@@ -14,7 +14,16 @@ from regent.model.topic import topic_id_to_text
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic import KafkaTopic
-from tests.unit.reconcile.requests import owned, request, resource, said, state, topic, view
+from tests.unit.reconcile.requests import (
+    owned,
+    request,
+    resource,
+    said,
+    state,
+    status_of,
+    topic,
+    view,
+)
 
 OFFSETS = "__consumer_offsets"
 SETTINGS = {
@@ -60,8 +69,7 @@ def test_missing_topic_is_left_to_brokers(name: str, spec: dict[str, Any]) -> No
     }
     assert f"topic {name} does not exist yet" in said(plan).message
     assert f"by their settings {SETTINGS[name]}" in said(plan).message
-    assert plan.status is not None
-    assert plan.status.ownership is None
+    assert status_of(plan).ownership is None
 
 
 def test_defaults_of_other_topics_do_not_count() -> None:
@@ -76,24 +84,21 @@ def test_deleted_topic_is_left_to_brokers_when_recreation_is_wanted() -> None:
     plan = plan_topic(request(subject, cluster()))
     assert plan.commands == ()
     assert state(plan)["Reconciling"] == "True/LeftToBrokers"
-    assert plan.status is not None
-    assert plan.status.last_foreign_deletion is not None
+    assert status_of(plan).last_foreign_deletion is not None
 
 
 def test_topic_gets_its_configuration_when_brokers_have_created_it() -> None:
     waiting = plan_topic(
         request(declared(**UNDECLARED, config={"segment.bytes": 1_000_000}), cluster())
     )
-    assert waiting.status is not None
     subject = declared(
-        **UNDECLARED, config={"segment.bytes": 1_000_000}, status=waiting.status.to_api()
+        **UNDECLARED, config={"segment.bytes": 1_000_000}, status=status_of(waiting).to_api()
     )
     seen = cluster(topic(name=OFFSETS, topic_id=uuid.UUID(int=9)))
     plan = plan_topic(request(subject, seen, config={"cleanup.policy": "compact"}))
     assert plan.commands == (AlterTopicConfig(OFFSETS, {"segment.bytes": "1000000"}),)
-    assert plan.status is not None
-    assert plan.status.topic_id == topic_id_to_text(uuid.UUID(int=9))
-    assert plan.status.ownership == "Adopted"
+    assert status_of(plan).topic_id == topic_id_to_text(uuid.UUID(int=9))
+    assert status_of(plan).ownership == "Adopted"
 
 
 def test_topic_of_a_tool_is_created_when_its_name_begins_with_underscores() -> None:

@@ -20,14 +20,13 @@ from regent.resources.broker_drain import UnreadableDrain
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.reassignments import reassigning
-from tests.unit.reconcile.requests import NOW, OWNED, request, resource, view
+from tests.unit.reconcile.requests import NOW, OWNED, request, resource, status_of, view
 
 HOLDER = "example.com/hold"
 
 
 def conditions_of(plan: Plan[Any]) -> dict[str, str]:
-    assert plan.status is not None
-    return {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
+    return {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
 
 
 def topic(*finalizers: str) -> Plan[Any]:
@@ -94,8 +93,7 @@ def test_while_somebody_else_keeps_it_nothing_is_known_any_more(
     assert conditions.pop("Reconciling") == "True/BeingDeleted"
     assert conditions.pop("Stalled") == "False/NotStalled"
     assert set(conditions.values()) == {"Unknown/Unknown"}
-    assert plan.status is not None
-    assert HOLDER in plan.status.conditions[0].message
+    assert HOLDER in status_of(plan).conditions[0].message
 
 
 @every_kind

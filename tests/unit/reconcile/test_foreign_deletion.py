@@ -16,7 +16,8 @@ from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.transitions import transition_events
 from regent.resources.conditions import rfc3339
 from regent.resources.kafka_topic import KafkaTopic
-from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
+from regent.resources.kafka_topic_status import Ownership
+from tests.support.present import present
 from tests.unit.reconcile.requests import (
     ID,
     NOW,
@@ -26,6 +27,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -53,8 +55,7 @@ def look(subject: KafkaTopic, seen: ClusterView) -> TopicPlan:
 
 def reported(subject: KafkaTopic, plan: TopicPlan) -> list[tuple[str, bool]]:
     """What the transition of the status tells: reasons, and whether they are warnings."""
-    assert plan.status is not None
-    events = transition_events(subject.status, plan.status)
+    events = transition_events(subject.status, status_of(plan))
     return [(event.reason, event.is_warning) for event in events]
 
 
@@ -79,10 +80,8 @@ class TestAlert:
         }
         assert "set onForeignDeletion to Recreate" in said(plan).message
         assert topic_id_to_text(ID) in said(plan).message
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.LOST
-        assert plan.status.last_foreign_deletion is not None
-        assert plan.status.last_foreign_deletion.to_api() == {
+        assert status_of(plan).ownership is Ownership.LOST
+        assert present(status_of(plan).last_foreign_deletion).to_api() == {
             "topicId": topic_id_to_text(ID),
             "detectedAt": rfc3339(NOW),
         }
@@ -105,8 +104,7 @@ class TestAlert:
 
     def test_a_view_that_is_loading_proves_nothing(self) -> None:
         plan = plan_topic(request(owned(), view(complete=False), config={}, waited_s=120))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
+        assert status_of(plan).ownership is Ownership.CREATED
 
     def test_paused_says_so_too(self) -> None:
         subject = owned(managementPolicy="Paused", onForeignDeletion="Recreate")
@@ -123,18 +121,11 @@ class TestAlert:
             ("TopicNotFound", True),
         ]
         assert plan.finalizer is FinalizerAction.REMOVE
-        assert plan.status is not None
-        assert plan.status.ownership is None
+        assert status_of(plan).ownership is None
 
     def test_a_resource_that_is_wrong_in_itself_reports_it_all_the_same(self) -> None:
         subject = owned(config={"nonsense": 1})
         assert ("TopicDeletedExternally", True) in reported(subject, look(subject, view()))
-
-    def test_the_first_creation_is_no_loss(self) -> None:
-        subject = owned(status={"ownership": "Creating", "topicId": None})
-        plan = look(subject, view())
-        assert isinstance(plan.commands[0], CreateTopic)
-        assert reported(subject, plan) == []
 
 
 class TestRecreate:
@@ -146,24 +137,7 @@ class TestRecreate:
         assert isinstance(command, CreateTopic)
         assert command.topic_id == SPARE_ID
         assert reported(subject, plan) == [("TopicDeletedExternally", True)]
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATING
-
-    def test_the_user_switches_to_it_later(self) -> None:
-        plan = look(lost(onForeignDeletion="Recreate", generation=2), view())
-        assert isinstance(plan.commands[0], CreateTopic)
-
-    def test_the_loss_stays_visible(self) -> None:
-        created = CreateTopic("orders", 2, replication_factor=2, topic_id=SPARE_ID)
-        first = look(owned(onForeignDeletion="Recreate"), view())
-        subject = owned(onForeignDeletion="Recreate", status=after(first))
-        seen = view(topic(topic_id=SPARE_ID))
-        plan = plan_topic(request(subject, seen, config={}, created=created))
-        assert state(plan)["Ready"] == "True/AsDeclared"
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-        assert plan.status.last_foreign_deletion is not None
-        assert reported(subject, plan) == []
+        assert status_of(plan).ownership is Ownership.CREATING
 
     def test_while_it_is_being_deleted_it_is_waited_for(self) -> None:
         subject = owned(onForeignDeletion="Recreate")
@@ -178,20 +152,18 @@ class TestCreatedAgainBySomebodyElse:
         subject = owned()
         plan = look(subject, view(topic(topic_id=OTHER_ID)))
         assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
-        assert plan.status is not None
-        assert plan.status.last_foreign_deletion is not None
-        assert plan.status.last_foreign_deletion.recreated_as == topic_id_to_text(OTHER_ID)
+        assert present(status_of(plan).last_foreign_deletion).recreated_as == topic_id_to_text(
+            OTHER_ID
+        )
 
     def test_without_an_id_the_transaction_that_created_it_tells(self) -> None:
         subject = owned(status={"topicId": None, "topicCzxid": "0x2a"})
         plan = look(subject, view(topic(topic_id=None, czxid=0x2B)))
         assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
-        assert plan.status.topic_czxid == "0x2b"
-        assert plan.status.last_foreign_deletion is not None
-        assert plan.status.last_foreign_deletion.recreated_as == "cZxid 0x2b"
-        (event,) = transition_events(subject.status, plan.status)
+        assert status_of(plan).ownership is Ownership.ADOPTED
+        assert status_of(plan).topic_czxid == "0x2b"
+        assert present(status_of(plan).last_foreign_deletion).recreated_as == "cZxid 0x2b"
+        (event,) = transition_events(subject.status, status_of(plan))
         assert "created another one of that name (cZxid 0x2b);" in event.message
 
     @pytest.mark.parametrize(
@@ -217,16 +189,14 @@ class TestCreatedAgainBySomebodyElse:
         subject = owned(status=recorded)
         plan = look(subject, view(topic(topic_id=topic_id, czxid=czxid)))
         assert reported(subject, plan) == []
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-        assert plan.status.topic_czxid == hex(czxid)
+        assert status_of(plan).ownership is Ownership.CREATED
+        assert status_of(plan).topic_czxid == hex(czxid)
 
     def test_the_adoption_policy_decides(self) -> None:
         seen = view(topic(topic_id=OTHER_ID))
         adopted = look(owned(config={"flush.ms": 1}), seen)
         assert adopted.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
-        assert adopted.status is not None
-        assert adopted.status.ownership is Ownership.ADOPTED
+        assert status_of(adopted).ownership is Ownership.ADOPTED
         refused = look(owned(adoptionPolicy="Refuse"), seen)
         assert refused.commands == ()
         assert state(refused)["Stalled"] == "True/AdoptionRefused"
@@ -236,8 +206,7 @@ class TestCreatedAgainBySomebodyElse:
     )
     def test_if_that_one_vanishes_too_nothing_is_created(self, spec: dict[str, str]) -> None:
         seen = look(owned(**spec), view(topic(topic_id=OTHER_ID)))
-        assert seen.status is not None
-        assert seen.status.ownership is Ownership.LOST
+        assert status_of(seen).ownership is Ownership.LOST
         subject = owned(status=after(seen), adoptionPolicy="Refuse")
         plan = look(subject, view())
         assert plan.commands == ()
@@ -260,12 +229,6 @@ class TestCreatedAgainBySomebodyElse:
         assert [event.reason for event in plan.events] == ["TopicRetained"]
 
 
-def test_a_loss_of_an_older_time_is_not_reported_again() -> None:
-    subject = lost()
-    status = KafkaTopicStatus.model_validate(after(look(subject, view())))
-    assert transition_events(status, status) == ()
-
-
 @pytest.mark.parametrize("topics", [(), (topic((1, 2)),)], ids=["wholly", "in part"])
 @pytest.mark.parametrize("policy", ["Alert", "Recreate"])
 def test_a_topic_that_cannot_be_read_is_not_lost_and_nothing_is_done(
@@ -274,9 +237,8 @@ def test_a_topic_that_cannot_be_read_is_not_lost_and_nothing_is_done(
     subject = owned(onForeignDeletion=policy)
     plan = look(subject, view(*topics, unreadable={"orders": "not JSON"}))
     assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
-    assert plan.status is not None
-    assert plan.status.ownership is Ownership.CREATED
-    assert plan.status.last_foreign_deletion is None
+    assert status_of(plan).ownership is Ownership.CREATED
+    assert status_of(plan).last_foreign_deletion is None
     assert state(plan) == {
         "Ready": "False/TopicsUnreadable",
         "Reconciling": "False/Idle",
@@ -323,8 +285,7 @@ class TestOneWhoseOwnershipIsMissing:
     )
     def test_what_may_be_somebody_elses_is_not_lost(self, changes: dict[str, Any]) -> None:
         plan = look(resource(**{"finalizer": True, "status": WITHOUT_OWNERSHIP, **changes}), view())
-        assert plan.status is not None
-        assert plan.status.last_foreign_deletion is None
+        assert status_of(plan).last_foreign_deletion is None
 
 
 class TestOneThatNoStatusRecords:
@@ -357,15 +318,13 @@ class TestOneThatNoStatusRecords:
 
     def test_as_long_as_it_has_not_shown_nothing_is_lost(self) -> None:
         plan = plan_topic(request(resource(), view(), config={}, created=self.MADE))
-        assert plan.status is not None
-        assert plan.status.last_foreign_deletion is None
+        assert status_of(plan).last_foreign_deletion is None
 
     def test_another_one_of_that_name_is_reported_and_nobody_deletes_it(self) -> None:
         known, other = topic(topic_id=None, czxid=0x2A), topic(topic_id=None, czxid=0x2B)
         subject, plan = self._look(view(other), made=self.WITHOUT_ID, known=known)
         assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
+        assert status_of(plan).ownership is Ownership.ADOPTED
         _, end = self._look(view(other), made=self.WITHOUT_ID, known=known, deleted=True)
         assert end.commands == ()
         assert end.finalizer is FinalizerAction.REMOVE

@@ -23,6 +23,7 @@ from tests.unit.reconcile.requests import (
     request,
     resource,
     said,
+    status_of,
     topic,
     view,
 )
@@ -155,8 +156,7 @@ def test_every_phase_is_understood(name: str) -> None:
     phase = PHASES[name]
     plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
     assert said(plan).reason == phase.reason
-    assert plan.status is not None
-    status = plan.status.to_api()
+    status = status_of(plan).to_api()
     metadata = phase.subject.metadata
     body = {"metadata": metadata.model_dump(by_alias=True), "status": status}
     assert kstatus(body) is phase.expected
@@ -169,9 +169,8 @@ def test_a_status_has_all_conditions_from_the_first_write_on(name: str) -> None:
     """Without a condition Ready an object is taken for current."""
     phase = PHASES[name]
     plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
-    assert plan.status is not None
-    assert [c.type for c in plan.status.conditions] == list(KAFKA_TOPIC.kind.conditions)
-    assert plan.status.observed_generation == phase.subject.metadata.generation
+    assert [c.type for c in status_of(plan).conditions] == list(KAFKA_TOPIC.kind.conditions)
+    assert status_of(plan).observed_generation == phase.subject.metadata.generation
 
 
 @pytest.mark.parametrize(("isr", "is_alive"), [((1,), True), ((9,), False)])
@@ -180,6 +179,5 @@ def test_a_topic_waits_for_no_broker_that_is_alive(isr: tuple[int, ...], is_aliv
     lost = partition(0, (isr[0], 2), isr, leader=-1, state=PartitionHealth.OFFLINE)
     seen = view(TopicView("orders", ID, (lost, partition(1, (2, 1)))))
     plan = plan_topic(request(owned(), seen, **READ))
-    assert plan.status is not None
-    (ready,) = [c for c in plan.status.conditions if c.type == "Ready"]
+    (ready,) = [c for c in status_of(plan).conditions if c.type == "Ready"]
     assert ("No leader elected" in ready.message) is is_alive

@@ -12,7 +12,17 @@ from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
-from tests.unit.reconcile.requests import ID, after, request, resource, said, state, topic, view
+from tests.unit.reconcile.requests import (
+    ID,
+    after,
+    request,
+    resource,
+    said,
+    state,
+    status_of,
+    topic,
+    view,
+)
 
 ELSEWHERE = {
     "observedGeneration": 1,
@@ -30,12 +40,6 @@ def look(*topics: Any, cluster_id: str | None = "cluster-a", **changes: Any) -> 
     return plan_topic(request(resource(**changes), seen, config={"retention.ms": "1"}))
 
 
-def test_the_cluster_is_recorded() -> None:
-    for plan in (look(status={}), look(topic(), status={}), look(topic(), status={}, replicas=3)):
-        assert plan.status is not None
-        assert plan.status.cluster_id == "cluster-a"
-
-
 @pytest.mark.parametrize("topics", [(), (topic(),)], ids=["absent", "of the same name"])
 def test_nothing_is_done_in_the_other_cluster(topics: tuple[Any, ...]) -> None:
     plan = look(*topics)
@@ -50,11 +54,10 @@ def test_nothing_is_done_in_the_other_cluster(topics: tuple[Any, ...]) -> None:
     }
     for word in ("cluster-a", "cluster-b", "clusterId"):
         assert word in said(plan).message
-    assert plan.status is not None
-    assert plan.status.cluster_id == "cluster-b"
-    assert plan.status.controller_epoch == 99
-    assert plan.status.ownership is Ownership.CREATED
-    assert plan.status.last_foreign_deletion is None
+    assert status_of(plan).cluster_id == "cluster-b"
+    assert status_of(plan).controller_epoch == 99
+    assert status_of(plan).ownership is Ownership.CREATED
+    assert status_of(plan).last_foreign_deletion is None
 
 
 @pytest.mark.parametrize("policy", [None, "Delete", "Retain"])
@@ -92,10 +95,9 @@ def test_protection_holds_for_a_topic_that_cannot_be_seen() -> None:
 def test_naming_the_new_cluster_begins_anew_there() -> None:
     plan = look(clusterId="cluster-a", onForeignDeletion="Alert")
     assert isinstance(plan.commands[0], CreateTopic)
-    assert plan.status is not None
-    assert plan.status.cluster_id == "cluster-a"
-    assert plan.status.controller_epoch == 5
-    assert plan.status.topic_id is None
+    assert status_of(plan).cluster_id == "cluster-a"
+    assert status_of(plan).controller_epoch == 5
+    assert status_of(plan).topic_id is None
 
 
 def test_and_a_topic_that_is_there_already_is_an_existing_one() -> None:
@@ -103,9 +105,8 @@ def test_and_a_topic_that_is_there_already_is_an_existing_one() -> None:
     assert state(plan)["Stalled"] == "True/AdoptionRefused"
     adopted = look(topic(), clusterId="cluster-a")
     assert adopted.commands == ()
-    assert adopted.status is not None
-    assert adopted.status.ownership is Ownership.ADOPTED
-    assert adopted.status.managed_config == ()
+    assert status_of(adopted).ownership is Ownership.ADOPTED
+    assert status_of(adopted).managed_config == ()
 
 
 def test_a_finalizer_from_the_other_cluster_proves_nothing_here() -> None:
@@ -129,33 +130,13 @@ def test_while_the_cluster_is_not_known_nothing_is_concluded() -> None:
     plan = look(cluster_id=None)
     assert plan.commands == ()
     assert state(plan)["Reconciling"] == "True/ClusterLoading"
-    assert plan.status is not None
-    assert (plan.status.cluster_id, plan.status.controller_epoch) == ("cluster-b", 99)
+    assert (status_of(plan).cluster_id, status_of(plan).controller_epoch) == ("cluster-b", 99)
     gone = look(cluster_id=None, deleted=True)
     assert (gone.commands, gone.finalizer) == ((), FinalizerAction.LEAVE)
-
-
-def test_a_process_that_is_not_the_controller_keeps_what_is_recorded() -> None:
-    subject = resource(status=ELSEWHERE, finalizer=True, generation=2)
-    seen = view(active=False, cluster_id=None)
-    plan = plan_topic(request(subject, seen, waited_s=31))
-    assert state(plan)["Reconciling"] == "True/ControllerInactive"
-    assert plan.status is not None
-    assert plan.status.cluster_id == "cluster-b"
-    assert plan.status.deletion_policy is DeletionPolicy.DELETE
-
-
-def test_a_status_without_a_cluster_counts_for_the_present_one() -> None:
-    status = {key: value for key, value in ELSEWHERE.items() if key != "clusterId"}
-    plan = look(topic(), status=status)
-    assert plan.status is not None
-    assert plan.status.ownership is Ownership.CREATED
-    assert plan.status.cluster_id == "cluster-a"
 
 
 @pytest.mark.parametrize("deleted", [False, True])
 def test_the_policy_that_is_shown_is_the_one_that_is_followed(deleted: bool) -> None:
     plan = look(deletionPolicy="Protect", deleted=deleted)
     assert plan.finalizer is FinalizerAction.LEAVE
-    assert plan.status is not None
-    assert plan.status.deletion_policy is DeletionPolicy.PROTECT
+    assert status_of(plan).deletion_policy is DeletionPolicy.PROTECT

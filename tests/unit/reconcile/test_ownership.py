@@ -28,6 +28,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -46,8 +47,7 @@ class TestIntent:
     def test_the_id_is_stored_before_the_command_is_sent(self) -> None:
         plan = plan_topic(request(resource(adoptionPolicy="Refuse")))
         assert plan.status_first
-        assert plan.status is not None
-        assert plan.status.intended_topic_id == topic_id_to_text(SPARE_ID)
+        assert status_of(plan).intended_topic_id == topic_id_to_text(SPARE_ID)
         (command,) = plan.commands
         assert isinstance(command, CreateTopic)
         assert command.topic_id == SPARE_ID
@@ -63,9 +63,8 @@ class TestIntent:
     def test_the_topic_with_the_intended_id_is_its_own(self, policy: str) -> None:
         plan = plan_topic(request(_intending(policy), view(topic()), config={}))
         assert state(plan)["Ready"] == "True/AsDeclared"
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-        assert plan.status.intended_topic_id is None
+        assert status_of(plan).ownership is Ownership.CREATED
+        assert status_of(plan).intended_topic_id is None
 
     @pytest.mark.parametrize(
         ("policy", "reason"), [("Refuse", "AdoptionRefused"), ("Preview", "AdoptionPreview")]
@@ -79,9 +78,8 @@ class TestIntent:
         assert plan.commands == ()
         assert plan.finalizer is FinalizerAction.REMOVE
         assert state(plan)["Stalled"] == f"True/{reason}"
-        assert plan.status is not None
-        assert plan.status.ownership is None
-        assert plan.status.intended_topic_id is None
+        assert status_of(plan).ownership is None
+        assert status_of(plan).intended_topic_id is None
 
     def test_a_refused_creation_owns_nothing(self) -> None:
         subject = _intending()
@@ -99,8 +97,7 @@ class TestIntent:
         made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
         seen = view(topic(topic_id=topic_id))
         plan = plan_topic(request(_intending(), seen, config={}, created=made))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
+        assert status_of(plan).ownership is Ownership.CREATED
 
     def test_a_topic_created_by_somebody_else_meanwhile_is_not(self) -> None:
         made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
@@ -110,8 +107,7 @@ class TestIntent:
 
     def test_with_adopt_an_uncertain_topic_counts_as_adopted(self) -> None:
         plan = plan_topic(request(_intending("Adopt"), view(topic(topic_id=None)), config={}))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
+        assert status_of(plan).ownership is Ownership.ADOPTED
         assert [event.reason for event in plan.events] == ["TopicAdopted"]
 
     def test_a_changed_resource_does_not_create_a_topic_that_is_about_to_show(self) -> None:
@@ -122,8 +118,7 @@ class TestIntent:
         assert plan.commands == ()
         assert plan.requeue_after_s == 4
         assert state(plan)["Reconciling"] == "True/Creating"
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATING
+        assert status_of(plan).ownership is Ownership.CREATING
 
 
 class TestFirstTopic:
@@ -179,13 +174,8 @@ class TestFirstTopic:
         again = plan_topic(request(stored))
         assert (again.commands, again.status_first) == (plan.commands, False)
         crashed = plan_topic(request(stored, view(topic(topic_id=SPARE_ID)), config={}))
-        assert crashed.status is not None
-        assert crashed.status.ownership is Ownership.CREATED
-        assert crashed.status.deletion_policy is DeletionPolicy.DELETE
-
-    def test_without_a_known_cluster_nothing_follows(self) -> None:
-        subject = request(resource(finalizer=True), view(cluster_id=None))
-        assert subject.new_topic_id == SPARE_ID
+        assert status_of(crashed).ownership is Ownership.CREATED
+        assert status_of(crashed).deletion_policy is DeletionPolicy.DELETE
 
     def test_nothing_is_said_while_it_is_about_to_show(self) -> None:
         plan = plan_topic(self._creating())
@@ -199,11 +189,6 @@ class TestFirstTopic:
         late = plan_topic(self._creating(unborn, retry_in_s=0))
         assert state(late)["Reconciling"] == "True/Creating"
 
-    def test_a_leader_that_is_gone_is_no_first_one(self) -> None:
-        lost = partition(0, (1, 2), (1,), leader=-1, state=PartitionHealth.OFFLINE)
-        plan = plan_topic(self._creating(TopicView("orders", FIRST_ID, (lost,)), partitions=1))
-        assert state(plan)["Reconciling"] == "True/PartitionsLeaderless"
-
     def test_what_does_not_show_in_time_is_sent_again_and_told(self) -> None:
         plan = plan_topic(self._creating(retry_in_s=0))
         assert plan.commands == (self.MADE,)
@@ -212,27 +197,19 @@ class TestFirstTopic:
     def test_what_is_ready_is_said_at_once(self) -> None:
         plan = plan_topic(self._creating(topic(topic_id=FIRST_ID)))
         assert state(plan) == READY
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
+        assert status_of(plan).ownership is Ownership.CREATED
 
     def test_after_a_crash_it_is_known_as_created(self) -> None:
         subject = resource(finalizer=True)
         plan = plan_topic(request(subject, view(topic(topic_id=FIRST_ID)), config={}))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
-        assert plan.status.deletion_policy is DeletionPolicy.DELETE
+        assert status_of(plan).ownership is Ownership.CREATED
+        assert status_of(plan).deletion_policy is DeletionPolicy.DELETE
         assert plan.events == ()
 
     def test_after_a_crash_a_resource_that_was_deleted_deletes_it(self) -> None:
         gone = resource(finalizer=True, deleted=True)
         plan = plan_topic(request(gone, view(topic(topic_id=FIRST_ID)), config={}))
         assert plan.commands == (DeleteTopic("orders", FIRST_ID),)
-
-    def test_after_a_crash_a_status_that_knew_of_no_topic_changes_nothing(self) -> None:
-        blind = resource(finalizer=True, status={"observedGeneration": 1})
-        plan = plan_topic(request(blind, view(topic(topic_id=FIRST_ID)), config={}))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
 
     @pytest.mark.parametrize(
         ("status", "topic_id"),
@@ -248,8 +225,7 @@ class TestFirstTopic:
     ) -> None:
         subject = resource(finalizer=True, status=status)
         plan = plan_topic(request(subject, view(topic(topic_id=topic_id)), config={}))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
+        assert status_of(plan).ownership is Ownership.ADOPTED
 
 
 class TestPrecedence:
@@ -282,11 +258,6 @@ class TestPrecedence:
         other = {**OWNED, "topicId": topic_id_to_text(FOREIGN_ID)}
         assert self._wins(resource(status=OWNED), self._other(status=other), topic())
 
-    def test_what_is_recorded_for_another_cluster_does_not_count(self) -> None:
-        elsewhere = self._other(status={**OWNED, "clusterId": "cluster-b"}, finalizer=True)
-        younger = resource(status=OWNED)
-        assert self._wins(younger, elsewhere, topic())
-
     @pytest.mark.parametrize(
         "elsewhere",
         [{"status": {"clusterId": "cluster-b"}}, {"clusterId": "cluster-b"}],
@@ -305,11 +276,6 @@ class TestPrecedence:
     def test_a_resource_that_was_moved_to_this_cluster_claims_its_topic(self) -> None:
         moved = self._other(clusterId="cluster-a", status={**OWNED, "clusterId": "cluster-b"})
         assert not self._wins(resource(), moved)
-
-    def test_nobody_owns_it_so_the_older_one_wins(self) -> None:
-        assert not self._wins(resource(), self._other(), topic())
-        plan = plan_topic(request(resource(), view(topic()), config={}, others=[self._other()]))
-        assert "KafkaTopic shop/elder" in said(plan).message
 
     def test_an_observer_that_becomes_managed_does_not_take_the_topic(self) -> None:
         assert claim_of(resource(managementPolicy="Observe")) is None
@@ -360,28 +326,13 @@ class TestDeletionPolicy:
     ) -> None:
         subject = resource(status=self._status(ownership), deletionPolicy=declared)
         plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.status is not None
-        assert plan.status.deletion_policy is effective
+        assert status_of(plan).deletion_policy is effective
         assert plan.finalizer is finalizer
-
-    def test_a_topic_just_adopted_is_retained(self) -> None:
-        plan = plan_topic(request(resource(), view(topic()), config={}))
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
-        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
-        assert plan.finalizer is FinalizerAction.LEAVE
-
-    def test_a_topic_to_be_created_will_be_deleted(self) -> None:
-        plan = plan_topic(request())
-        assert plan.status is not None
-        assert plan.status.deletion_policy is DeletionPolicy.DELETE
-        assert plan.finalizer is FinalizerAction.ADD
 
     def test_what_somebody_else_owns_is_not_deleted(self) -> None:
         subject = resource(adoptionPolicy="Refuse", deletionPolicy="Delete")
         plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.status is not None
-        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
+        assert status_of(plan).deletion_policy is DeletionPolicy.RETAIN
 
     @pytest.mark.parametrize(
         ("ownership", "deletes"), [("Created", True), ("Adopted", False), (None, False)]
@@ -400,6 +351,5 @@ class TestDeletionPolicy:
         subject = resource(topicName=name, status=self._status("Created"), deletionPolicy=declared)
         plan = plan_topic(request(subject, view(topic(name=name)), config={}))
         assert plan.finalizer is FinalizerAction.LEAVE
-        assert plan.status is not None
-        assert plan.status.deletion_policy is DeletionPolicy.RETAIN
+        assert status_of(plan).deletion_policy is DeletionPolicy.RETAIN
         assert "never deleted" in said(plan).message

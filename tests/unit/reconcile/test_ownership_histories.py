@@ -32,6 +32,7 @@ from regent.reconcile.topics.claims import claim_of
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.request import TopicRequest
+from tests.support.present import present
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW, resource, topic, view
 
 STEPS = st.lists(
@@ -228,6 +229,5 @@ def test_where_topics_have_ids_no_crash_costs_the_ownership(
         history.step(step)
     history.step("time passes")
     history.look()
-    assert history.topic is not None
-    assert history.topic.is_own
+    assert present(history.topic).is_own
     assert history.status["ownership"] == "Created"

@@ -26,6 +26,7 @@ from regent.resources.partition_reassignment import (
     UnreadableReassignment,
     parse_partition_reassignment,
 )
+from tests.support.present import present
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.reassignments import reassigning
 from tests.unit.reconcile.requests import (
@@ -36,6 +37,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -136,16 +138,6 @@ class TestTheControllerServesIt:
         subject = resource(status=after(unknown))
         assert state(plan_topic(seen(subject, OTHER)))["Ready"] == "Unknown/NotAnswered"
 
-    def test_saying_it_again_changes_nothing(self) -> None:
-        first = plan_topic(seen(resource(), OTHER))
-        again = plan_topic(seen(resource(status=after(first)), OTHER))
-        assert again.status == first.status
-
-    def test_it_was_the_controller_when_zookeeper_last_answered(self) -> None:
-        blind = seen(resource(), OTHER)
-        blind = dataclasses.replace(blind, absence=absence(OTHER, why="no ZooKeeper session"))
-        assert "no ZooKeeper session" in said(plan_topic(blind)).message
-
     @pytest.mark.parametrize("policy", ["Delete", "Retain"])
     @pytest.mark.parametrize("regent", [OTHER, EARLIER])
     def test_it_alone_lets_resources_go(self, regent: ActiveRegent, policy: str) -> None:
@@ -153,17 +145,6 @@ class TestTheControllerServesIt:
         plan = plan_topic(seen(deleted, regent))
         assert plan.finalizer is FinalizerAction.LEAVE
         assert state(plan)["Ready"] == "Unknown/NotAnswered"
-
-    def test_what_rules_of_the_observer_forbid_is_not_let_go(self) -> None:
-        deleted = owned(deleted=True, generation=2)
-        ruled = request(
-            deleted,
-            view(active=False),
-            waited_s=LONG,
-            absence=absence(OTHER),
-            rules=("bank=orders",),
-        )
-        assert plan_topic(ruled).finalizer is FinalizerAction.LEAVE
 
     def test_so_is_it_for_a_client(self) -> None:
         asking = msgspec.structs.replace(view(topic()), is_active=False, is_client=True)
@@ -180,12 +161,6 @@ class TestTheControllerDoesNotServeIt:
         assert "serves only namespaces bank, mail" in message
         assert "no Regent process" not in message
         assert OWN in message
-
-    def test_without_zookeeper_it_is_what_was_last_seen(self) -> None:
-        blind = seen(ready(), ELSEWHERE)
-        blind = dataclasses.replace(blind, absence=absence(ELSEWHERE, why="no ZooKeeper session"))
-        message = said(plan_topic(blind)).message
-        assert "the controller of the Kafka cluster as far as is known here (no Zoo" in message
 
     def test_the_cluster_that_its_resources_name_is_said(self) -> None:
         regent = ActiveRegent(7, ServedResources("kafka/regent", (), "east"))
@@ -213,10 +188,6 @@ class TestTheControllerDoesNotServeIt:
     def test_a_change_of_controllers_lets_nothing_go(self, policy: str) -> None:
         deleted = owned(deleted=True, generation=2, deletionPolicy=policy)
         between = dataclasses.replace(seen(deleted, None), absence=absence(None, for_s=10.0))
-        assert plan_topic(between) == Plan(requeue_after_s=INACTIVE_GRACE_S - 10.0)
-
-    def test_a_change_of_controllers_leaves_time_for_an_answer(self) -> None:
-        between = dataclasses.replace(seen(resource(), None), absence=absence(None, for_s=10.0))
         assert plan_topic(between) == Plan(requeue_after_s=INACTIVE_GRACE_S - 10.0)
 
     @pytest.mark.parametrize("regent", [ELSEWHERE, ActiveRegent(7, ServedResources(OWN)), None])
@@ -255,9 +226,7 @@ class TestOtherKinds:
         drain.absence = absence(OTHER)
         asked = dataclasses.replace(drain.request(), seen_at=-LONG)
         plan = plan_drain(asked)
-        assert plan.status is not None
-        ready = find_condition(plan.status.conditions, ConditionType.READY)
-        assert ready is not None
+        ready = present(find_condition(status_of(plan).conditions, ConditionType.READY))
         assert (ready.status, ready.reason) == ("Unknown", "NotAnswered")
         assert plan.commands == ()
 

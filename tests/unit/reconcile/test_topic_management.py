@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import uuid
 
 import pytest
 
 from regent.controller.commands import AlterTopicConfig
-from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
-    ID,
     OWNED,
     claim,
     owned,
@@ -21,6 +18,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -48,8 +46,7 @@ class TestConflict:
         other = claim(resource(name="owner", uid="u0", status=OWNED))
         plan = plan_topic(request(owned(), view(topic()), config={}, others=[other]))
         assert plan.finalizer is FinalizerAction.REMOVE
-        assert plan.status is not None
-        assert plan.status.ownership is None
+        assert status_of(plan).ownership is None
 
     @pytest.mark.parametrize(("uid", "wins"), [("u0", False), ("u2", True)])
     def test_the_uid_decides_a_tie(self, uid: str, wins: bool) -> None:
@@ -69,8 +66,7 @@ class TestAdoption:
         plan = plan_topic(request(resource(config={"flush.ms": 1}), view(topic()), config={}))
         assert plan.commands == (AlterTopicConfig("orders", {"flush.ms": "1"}),)
         assert [event.reason for event in plan.events] == ["TopicAdopted"]
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.ADOPTED
+        assert status_of(plan).ownership is Ownership.ADOPTED
 
     def test_a_preview_shows_the_difference(self) -> None:
         subject = resource(adoptionPolicy="Preview", partitions=3, config={"flush.ms": 1})
@@ -80,29 +76,6 @@ class TestAdoption:
         assert said(plan).message.endswith(
             "partitions is 2 instead of 3; config[flush.ms] is unset instead of 1"
         )
-
-    def test_refused(self) -> None:
-        plan = plan_topic(request(resource(adoptionPolicy="Refuse"), view(topic()), config={}))
-        assert state(plan)["Stalled"] == "True/AdoptionRefused"
-        assert plan.status is not None
-        assert plan.status.ownership is None
-
-    @pytest.mark.parametrize(
-        ("policy", "expected"),
-        [("Adopt", "True/AsDeclared"), ("Refuse", "False/AdoptionRefused")],
-    )
-    def test_another_id_is_another_topic(self, policy: str, expected: str) -> None:
-        other = topic(topic_id=uuid.UUID(int=78))
-        plan = plan_topic(request(owned(adoptionPolicy=policy), view(other), config={}))
-        assert state(plan)["Ready"] == expected
-        if policy == "Adopt":
-            assert "deleted and created again" in plan.events[0].message
-
-    @pytest.mark.parametrize("before", [None, topic_id_to_text(ID)])
-    def test_without_ids_nobody_can_tell(self, before: str | None) -> None:
-        subject = owned(adoptionPolicy="Refuse", status={"topicId": before})
-        plan = plan_topic(request(subject, view(topic(topic_id=None)), config={}))
-        assert state(plan)["Ready"] == "True/AsDeclared"
 
     def test_the_finalizer_stands_in_for_a_lost_status(self) -> None:
         subject = resource(finalizer=True)
@@ -119,8 +92,7 @@ class TestManagement:
         assert plan.finalizer is FinalizerAction.LEAVE
         assert said(plan).status.value == "True"
         assert state(plan)["Synced"] == "False/Drifted"
-        assert plan.status is not None
-        assert len(plan.status.drift) == 1
+        assert len(status_of(plan).drift) == 1
 
     @pytest.mark.parametrize("policy", ["Paused", "Observe"])
     def test_a_missing_topic_stalls(self, policy: str) -> None:
@@ -131,27 +103,9 @@ class TestManagement:
     def test_paused_keeps_what_it_owns(self) -> None:
         plan = plan_topic(request(owned(managementPolicy="Paused"), view(topic()), config={}))
         assert plan.finalizer is FinalizerAction.LEAVE
-        assert plan.status is not None
-        assert plan.status.ownership is Ownership.CREATED
+        assert status_of(plan).ownership is Ownership.CREATED
 
     def test_observing_lets_go(self) -> None:
         plan = plan_topic(request(owned(managementPolicy="Observe"), view(topic()), config={}))
         assert plan.finalizer is FinalizerAction.REMOVE
-        assert plan.status is not None
-        assert plan.status.ownership is None
-
-    @pytest.mark.parametrize(
-        ("policy", "held", "action"),
-        [
-            ("Delete", False, FinalizerAction.ADD),
-            ("Protect", False, FinalizerAction.ADD),
-            ("Protect", True, FinalizerAction.LEAVE),
-            ("Retain", True, FinalizerAction.REMOVE),
-            ("Retain", False, FinalizerAction.LEAVE),
-        ],
-    )
-    def test_the_finalizer_follows_the_policy(
-        self, policy: str, held: bool, action: FinalizerAction
-    ) -> None:
-        subject = resource(finalizer=held, deletionPolicy=policy, status=OWNED)
-        assert plan_topic(request(subject, view(topic()), config={})).finalizer is action
+        assert status_of(plan).ownership is None

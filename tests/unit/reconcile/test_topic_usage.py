@@ -22,6 +22,7 @@ from regent.reconcile.topics.usage import (
     coordinators,
     leaders_of,
 )
+from tests.support.present import present
 from tests.unit.reconcile.requests import (
     ID,
     MONOTONIC_S,
@@ -52,8 +53,7 @@ def planned(usage: TopicUsage | None, **spec: Any) -> TopicPlan:
 
 
 def found(age_s: float = 0.0, **answers: Any) -> TopicUsage:
-    question = deleted().usage_question
-    assert question is not None
+    question = present(deleted().usage_question)
     return TopicUsage(question, MONOTONIC_S - age_s, **answers)
 
 

@@ -19,7 +19,7 @@ from regent.controller.commands import (
 from regent.controller.view import TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
-from regent.reconcile.request import INACTIVE_GRACE_S, Absence
+from regent.reconcile.request import Absence
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
 from regent.resources.kafka_topic_status import Ownership
@@ -35,6 +35,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -61,30 +62,13 @@ class TestCreation:
             "Synced": "False/TopicNotFound",
             "Healthy": "Unknown/Unknown",
         }
-        assert plan.status is not None
-        assert plan.status.observed_generation == 1
-        assert plan.status.ownership is Ownership.CREATING
-        assert plan.status.managed_config == ("retention.ms",)
-        assert (plan.status.partition_summary, plan.status.replica_summary) == ("0/2", "0/2")
-
-    def test_an_assignment_is_passed_on_by_partition(self) -> None:
-        plan = plan_topic(request(resource(replicaAssignment=[[1, 2], [2, 3]])))
-        assignment = {0: (1, 2), 1: (2, 3)}
-        assert plan.commands == (
-            CreateTopic("orders", 2, assignment=assignment, topic_id=FIRST_ID),
+        assert status_of(plan).observed_generation == 1
+        assert status_of(plan).ownership is Ownership.CREATING
+        assert status_of(plan).managed_config == ("retention.ms",)
+        assert (status_of(plan).partition_summary, status_of(plan).replica_summary) == (
+            "0/2",
+            "0/2",
         )
-
-    def test_retain_needs_no_finalizer(self) -> None:
-        plan = plan_topic(request(resource(deletionPolicy="Retain")))
-        assert plan.finalizer is FinalizerAction.LEAVE
-
-    @pytest.mark.parametrize("policy", ["Refuse", "Preview"])
-    def test_without_adoption_the_intent_is_stored_first(self, policy: str) -> None:
-        plan = plan_topic(request(resource(adoptionPolicy=policy)))
-        assert plan.status_first
-        again = plan_topic(request(resource(adoptionPolicy=policy, status=after(plan))))
-        assert not again.status_first
-        assert again.commands == plan.commands
 
     def test_an_accepted_creation_is_not_sent_again_before_it_shows(self) -> None:
         (command,) = plan_topic(request()).commands
@@ -102,14 +86,6 @@ class TestCreation:
         (command,) = plan_topic(request()).commands
         plan = plan_topic(request(attempts=[attempt(command, Accepted(), **changes)]))
         assert plan.commands == (command,)
-
-    def test_too_few_brokers_are_waited_for(self) -> None:
-        plan = plan_topic(request(seen=view(brokers=1)))
-        assert plan.commands == ()
-        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
-        assert said(plan).message == (
-            "spec.replicas: 2 replicas need 2 live brokers, there are 1; waiting for more"
-        )
 
     def test_a_permanent_refusal_stalls(self) -> None:
         (command,) = plan_topic(request()).commands
@@ -158,11 +134,6 @@ class TestCreation:
         assert state(plan)["Stalled"] == "False/NotStalled"
         assert plan.requeue_after_s == 2
 
-    def test_a_predecessor_being_deleted_is_waited_for(self) -> None:
-        plan = plan_topic(request(seen=view(topic(deleting=True)), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Reconciling"] == "True/TopicMarkedForDeletion"
-
 
 class TestWhatTheViewCannotTell:
     def test_while_loading_a_missing_topic_means_nothing(self) -> None:
@@ -175,9 +146,8 @@ class TestWhatTheViewCannotTell:
             "Synced": "Unknown/Unknown",
             "Healthy": "Unknown/Unknown",
         }
-        assert plan.status is not None
-        assert plan.status.topic_id == topic_id_to_text(ID)
-        assert plan.status.ownership is Ownership.CREATED
+        assert status_of(plan).topic_id == topic_id_to_text(ID)
+        assert status_of(plan).ownership is Ownership.CREATED
 
     @pytest.mark.parametrize("cluster_id", ["cluster-a", None])
     def test_what_the_controller_before_has_said_is_left_alone_for_a_while(
@@ -201,22 +171,6 @@ class TestWhatTheViewCannotTell:
     def test_while_loading_a_topic_that_is_there_is_there(self) -> None:
         plan = plan_topic(request(owned(), view(topic(), complete=False), config={}))
         assert state(plan) == READY
-
-    def test_a_standby_gives_the_controller_time(self) -> None:
-        plan = plan_topic(request(seen=view(active=False), waited_s=10))
-        assert plan == Plan(requeue_after_s=INACTIVE_GRACE_S - 10)
-
-    @pytest.mark.parametrize(
-        ("spec", "reason"),
-        [({}, "ControllerInactive"), ({"config": {"nonsense": 1}}, "InvalidConfig")],
-    )
-    def test_then_it_says_what_is_wrong(self, spec: dict[str, Any], reason: str) -> None:
-        subject = resource(status={"controllerEpoch": 9}, **spec)
-        plan = plan_topic(request(subject, view(active=False, epoch=0), waited_s=31))
-        assert said(plan).reason == reason
-        assert plan.status is not None
-        assert plan.status.controller_epoch == 9
-        assert plan.commands == ()
 
 
 AS_DECLARED = {"retention.ms": "5"}
@@ -255,9 +209,8 @@ class TestExisting:
         plan = plan_topic(request(owned(config={"a.b": None}), view(topic()), config={"a.b": "1"}))
         assert state(plan) == READY
         assert (plan.commands, plan.events) == ((), ())
-        assert plan.status is not None
         assert (
-            plan.status.to_api()
+            status_of(plan).to_api()
             | {
                 "observedGeneration": 1,
                 "topicName": "orders",
@@ -271,7 +224,7 @@ class TestExisting:
                 "ownership": "Created",
                 "controllerEpoch": 5,
             }
-            == plan.status.to_api()
+            == status_of(plan).to_api()
         )
 
     def test_saying_the_same_again_changes_nothing(self) -> None:
@@ -286,11 +239,6 @@ class TestExisting:
         assert state(plan)["Synced"] == "False/Drifted"
         assert said(plan, ConditionType.SYNCED).message == "partitions is 2 instead of 4"
 
-    def test_it_grows_by_its_assignment(self) -> None:
-        subject = owned(partitions=3, replicaAssignment=[[1, 2], [2, 1], [3, 1]])
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert plan.commands == (CreatePartitions("orders", 3, {2: (3, 1)}),)
-
     def test_configuration_is_set_and_reset(self) -> None:
         subject = owned(
             config={"retention.ms": 1, "segment.ms": 2},
@@ -299,9 +247,8 @@ class TestExisting:
         actual = {"retention.ms": "1", "flush.ms": "3", "cleanup.policy": "compact"}
         plan = plan_topic(request(subject, view(topic()), config=actual))
         assert plan.commands == (AlterTopicConfig("orders", {"segment.ms": "2"}, ("flush.ms",)),)
-        assert plan.status is not None
-        assert plan.status.managed_config == ("flush.ms", "retention.ms", "segment.ms")
-        assert [entry.to_api() for entry in plan.status.drift] == [
+        assert status_of(plan).managed_config == ("flush.ms", "retention.ms", "segment.ms")
+        assert [entry.to_api() for entry in status_of(plan).drift] == [
             {"field": "config[segment.ms]", "desired": "2"},
             {"field": "config[flush.ms]", "actual": "3"},
         ]
@@ -312,8 +259,7 @@ class TestExisting:
         drifted = owned(config={"retention.ms": 1}, status=after(synced))
         shown = plan_topic(request(drifted, view(topic()), config={"retention.ms": "5"}))
         assert shown.status_first
-        assert shown.status is not None
-        assert [entry.to_api() for entry in shown.status.drift] == [
+        assert [entry.to_api() for entry in status_of(shown).drift] == [
             {"field": "config[retention.ms]", "desired": "1", "actual": "5"}
         ]
         told = owned(config={"retention.ms": 1}, status=after(shown))
@@ -340,23 +286,13 @@ class TestExisting:
         plan = plan_topic(request(subject, view(topic()), config=actual))
         assert plan.commands == ()
         assert state(plan)["Synced"] == "True/AsDeclared"
-        assert plan.status is not None
-        assert plan.status.drift == ()
-
-    def test_an_empty_value_is_shown_as_such(self) -> None:
-        subject = owned(config={"cleanup.policy": ""}, managementPolicy="Observe")
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert "config[cleanup.policy] is unset instead of ''" in said(plan).message
-        subject = owned(managementPolicy="Paused", status={"managedConfig": ["cleanup.policy"]})
-        plan = plan_topic(request(subject, view(topic()), config={"cleanup.policy": ""}))
-        assert "config[cleanup.policy] is '' instead of unset" in said(plan).message
+        assert status_of(plan).drift == ()
 
     def test_a_key_handed_over_is_not_reset(self) -> None:
         subject = owned(handsOffConfig=["flush.ms"], status={"managedConfig": ["flush.ms"]})
         plan = plan_topic(request(subject, view(topic()), config={"flush.ms": "3"}))
         assert plan.commands == ()
-        assert plan.status is not None
-        assert plan.status.managed_config == ()
+        assert status_of(plan).managed_config == ()
 
     def test_declared_throttled_replicas_wait_while_a_move_is_throttled(self) -> None:
         moves = {LEADER_REPLICAS: "0:1,0:2", FOLLOWER_REPLICAS: "0:3"}
@@ -364,8 +300,7 @@ class TestExisting:
         now = {**moves, "retention.ms": "7"}
         plan = plan_topic(request(subject, view(throttled_topic()), config=now))
         assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "5"}),)
-        assert plan.status is not None
-        assert [entry.field for entry in plan.status.drift] == ["config[retention.ms]"]
+        assert [entry.field for entry in status_of(plan).drift] == ["config[retention.ms]"]
         plan = plan_topic(
             request(subject, view(throttled_topic()), config={**moves, **AS_DECLARED})
         )
@@ -384,8 +319,7 @@ class TestExisting:
         subject = owned(status={"managedConfig": [FOLLOWER_REPLICAS]})
         plan = plan_topic(request(subject, view(throttled_topic()), config=config))
         assert plan.commands == ()
-        assert plan.status is not None
-        assert plan.status.managed_config == (FOLLOWER_REPLICAS,)
+        assert status_of(plan).managed_config == (FOLLOWER_REPLICAS,)
         ended = plan_topic(request(owned(status=after(plan)), view(topic()), config=config))
         assert ended.commands == (AlterTopicConfig("orders", remove=(FOLLOWER_REPLICAS,)),)
 
@@ -425,9 +359,3 @@ class TestBrokersThatAreNotAlive:
         subject = owned(replicaAssignment=[[1, 9], [2, 1]])
         plan = plan_topic(request(subject, view(topic((1, 9), (2, 1))), config={}))
         assert state(plan)["Stalled"] == "False/NotStalled"
-
-    def test_a_refusal_by_the_controller_is_transient(self) -> None:
-        (command,) = plan_topic(request()).commands
-        refusal = Rejected(Reason.BROKERS_UNAVAILABLE, "broker 3 is not live", "assignment")
-        plan = plan_topic(request(attempts=[attempt(command, refusal, retry_in_s=2)]))
-        assert state(plan)["Reconciling"] == "True/BrokersUnavailable"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from regent.controller.kafka_controller import KafkaController
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.runtime.state_change_report import Reach, state_change_report
 from regent.simulation.zookeeper import InMemoryZooKeeper
@@ -18,6 +19,7 @@ from regent.status.why import tell
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import DatedZNode, ZNode
+from tests.support.present import present
 from tests.unit.controller.world import World, two_partitions
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
@@ -27,15 +29,21 @@ UNCLEAN = "unclean.leader.election.enable"
 
 
 class Reads:
-    """Reads of an in-memory ZooKeeper, of which every node was created and changed long ago."""
+    """Reads of an in-memory ZooKeeper, of which every node was created and changed long ago.
 
-    def __init__(self, zookeeper: InMemoryZooKeeper) -> None:
+    Args:
+        closed: Nodes that may not be read: a request with one of them is refused.
+    """
+
+    def __init__(self, zookeeper: InMemoryZooKeeper, closed: Sequence[str] = ()) -> None:
         self._zookeeper = zookeeper
+        self._closed = frozenset(closed)
 
     async def exists(self, paths: Sequence[str]) -> Sequence[bool]:
         return [self._zookeeper.get(path) is not None for path in paths]
 
     async def get_data(self, paths: Sequence[str]) -> Sequence[ZNode | None]:
+        self._require(paths)
         return [self._zookeeper.get(path) for path in paths]
 
     async def get_dated(self, paths: Sequence[str]) -> Sequence[DatedZNode | None]:
@@ -43,7 +51,13 @@ class Reads:
         return [None if node is None else DatedZNode(node, 1_000, 2_000) for node in nodes]
 
     async def get_children(self, paths: Sequence[str]) -> Sequence[Sequence[str] | None]:
+        self._require(paths)
         return [self._zookeeper.children(path) for path in paths]
+
+    def _require(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            if path in self._closed:
+                raise UnexpectedZooKeeperError("NOAUTH", path)
 
 
 def cluster() -> tuple[World, KafkaController]:
@@ -97,5 +111,4 @@ def story(
 
 
 def active_context(controller: KafkaController) -> Any:
-    assert controller.active is not None
-    return controller.active.context
+    return present(controller.active).context

@@ -86,93 +86,86 @@ def test_one_that_does_not_say_has_no_line() -> None:
     assert "Resources" not in render_status(report(controller=controller))
 
 
-def test_a_regent_that_does_not_lead_says_why() -> None:
-    regent = {
-        "controllerId": 1000,
-        "isActive": False,
-        "refusal": "broker 1 uses inter.broker.protocol.version 3.0",
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "1000 (standby)" in output
-    assert "does not take the cluster: broker 1 uses inter.broker.protocol.version 3.0" in output
+REGENT: Report = {
+    "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {"1": 0},
+}  # fmt: skip
+"""The answer of a Regent of an earlier version, which says no more."""
 
 
-def test_requests_that_brokers_refuse_are_named() -> None:
-    sample = [{"topic": "orders", "partition": 3, "broker_id": 2, "error": "UNKNOWN_SERVER_ERROR"}]
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "eventQueueSize": 0,
-        "channelQueueSizes": {"1": 0},
-        "refusedReplicas": {"count": 5, "sample": sample},
-        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "broker 2 refuses orders-3: UNKNOWN_SERVER_ERROR" in output
-    assert "and 4 replicas more" in output
-    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED" in output
+def shown(**fields: Any) -> str:
+    """The text about a Regent whose answer has these fields, too."""
+    return render_status(report(regent=REGENT | fields, regentProblem=None))
 
 
-def test_the_right_that_regent_lacks_is_named() -> None:
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED; " in output
-    assert "--operation ClusterAction --cluster" in output
-
-
-def test_replicas_that_are_not_assigned_to_their_broker_are_named() -> None:
-    sample = [{"topic": "gone", "partition": 3, "broker_id": 2, "size": 4711}]
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "eventQueueSize": 0,
-        "channelQueueSizes": {"1": 0},
-        "unassignedReplicas": {"count": 3, "sample": sample},
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "Unassigned  broker 2 has gone-3 (4711 bytes) without an assignment" in output
-    assert "Unassigned  and 2 replicas more" in output
-
-
-def test_what_keeps_kafkatopics_from_being_served_is_named() -> None:
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-        "kubernetes": {
-            "problem": None,
-            "unlisted": "the CustomResourceDefinition is not installed",
-            "unreadableNamespaces": {"shop": "missing right: list"},
-            "unwritableNamespaces": {"bank": "missing right: patch"},
-            "unkeptLease": "the Lease cannot be kept: no right to get it",
-            "stall": "work on custom resources has been stuck for 130 s",
+REPLICA = {"topic": "orders", "partition": 3, "broker_id": 2}
+TOLD = {
+    "it does not lead": (
+        {"isActive": False, "refusal": "broker 1 uses inter.broker.protocol.version 3.0"},
+        ["1000 (standby)", "does not take the cluster: broker 1 uses"],
+    ),
+    "brokers refuse requests": (
+        {
+            "refusedReplicas": {"count": 5, "sample": [{**REPLICA, "error": "NO"}]},
+            "refusedMetadata": {"2": "CLUSTER_AUTHORIZATION_FAILED"},
         },
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "no KafkaTopic is served: the CustomResourceDefinition is not installed" in output
-    assert "statuses in namespace shop may be out of date: missing right: list" in output
-    assert "statuses in namespace bank may be out of date: missing right: patch" in output
-    assert "Kubernetes  the Lease cannot be kept: no right to get it" in output
-    assert "Kubernetes  work on custom resources has been stuck for 130 s" in output
+        [
+            "broker 2 refuses orders-3: NO",
+            "and 4 replicas more",
+            "broker 2 refuses metadata: CLUSTER_AUTHORIZATION_FAILED",
+            "--operation ClusterAction --cluster",
+        ],
+    ),
+    "replicas are not assigned to their broker": (
+        {"unassignedReplicas": {"count": 3, "sample": [{**REPLICA, "size": 4711}]}},
+        ["broker 2 has orders-3 (4711 bytes)", "Unassigned  and 2 replicas more"],
+    ),
+    "KafkaTopics are not served": (
+        {
+            "kubernetes": {
+                "problem": None,
+                "unlisted": "no definition",
+                "unreadableNamespaces": {"shop": "missing right: list"},
+                "unwritableNamespaces": {"bank": "missing right: patch"},
+                "unkeptLease": "the Lease cannot be kept",
+                "stall": "stuck for 130 s",
+            },
+        },
+        [
+            "no KafkaTopic is served: no definition",
+            "namespace shop may be out of date: missing right: list",
+            "namespace bank may be out of date: missing right: patch",
+            "Kubernetes  the Lease cannot be kept",
+            "Kubernetes  stuck for 130 s",
+        ],
+    ),
+    "brokers are stopping": ({"shuttingDownBrokers": [2, 3]}, ["Stopping    2, 3: "]),
+    "some listeners are served": (
+        {
+            "endpoint": {
+                "served": {"PLAINTEXT": "regent:9092"},
+                "servedListeners": {"EXTERNAL": "kafka.example:9095"},
+                "listenersNotServed": {"CLIENTS": "SASL_SSL"},
+            },
+        },
+        [
+            "Endpoint    regent:9092 (PLAINTEXT)",
+            "Endpoint    kafka.example:9095 (EXTERNAL)",
+            "Endpoint    listener CLIENTS (SASL_SSL) is not served",
+        ],
+    ),
+}
+
+
+@pytest.mark.parametrize(("fields", "expected"), TOLD.values(), ids=TOLD.keys())
+def test_what_a_regent_answers_is_told(fields: Report, expected: list[str]) -> None:
+    output = shown(**fields)
+    assert [text for text in expected if text not in output] == []
 
 
 def test_a_regent_of_an_earlier_version_reports_no_refusals() -> None:
-    regent = {
-        "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {}
-    }  # fmt: skip
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "Refused" not in output
-    assert "Unassigned" not in output
-    assert "Stopping" not in output
+    output = shown(endpoint=None, warmStandby=None, replicas=None)
+    labels = ("Refused", "Unassigned", "Stopping", "Endpoint ", "Standby", "Replica ")
+    assert [label for label in labels if label in output] == []
 
 
 def test_whether_the_standbys_cache_is_current_is_shown() -> None:
@@ -180,75 +173,20 @@ def test_whether_the_standbys_cache_is_current_is_shown() -> None:
         "phase": "current", "problem": None, "znodes": 8, "partitions": 5, "dirty": 0,
         "malformed": 0, "differences": 0,
     }  # fmt: skip
-    regent = {
-        "controllerId": 1000, "isActive": False, "eventQueueSize": 0, "channelQueueSizes": {},
-    }  # fmt: skip
-
-    def shown(**changes: object) -> str:
-        with_standby = {**regent, "warmStandby": {**standby, **changes}}
-        return render_status(report(regent=with_standby, regentProblem=None))
-
-    assert "Standby     cache current: 5 partitions\n" in shown()
-    assert (
-        ": 5 partitions, 3 znodes to be read, 2 znodes left out, 1 znodes have differed"
-        in shown(dirty=3, malformed=2, differences=1)
-    )
-    assert "cache unsupported: 5 partitions (too old)" in shown(
-        phase="unsupported", problem="too old"
-    )
-    for earlier in (regent, {**regent, "warmStandby": None}):
-        assert "Standby" not in render_status(report(regent=earlier, regentProblem=None))
+    assert "Standby     cache current: 5 partitions\n" in shown(warmStandby=standby)
+    unlike = shown(warmStandby={**standby, "dirty": 3, "malformed": 2, "differences": 1})
+    assert "3 znodes to be read, 2 znodes left out, 1 znodes have differed" in unlike
+    unsupported = shown(warmStandby={**standby, "phase": "unsupported", "problem": "too old"})
+    assert "cache unsupported: 5 partitions (too old)" in unsupported
 
 
 def test_other_replicas_are_named_with_what_keeps_them_from_being_heard() -> None:
-    regent = {
-        "controllerId": 1000, "isActive": False, "eventQueueSize": 0, "channelQueueSizes": {},
-    }  # fmt: skip
-
-    def shown(replicas: object) -> list[str]:
-        output = render_status(report(regent={**regent, "replicas": replicas}, regentProblem=None))
-        return [line for line in output.splitlines() if line.startswith("Replica ")]
-
     others = {"Regent 7 at a:1": None, "Regent 8 at b:2": "refused"}
-    assert shown({"others": others, "suspicions": {}, "problem": None}) == [
-        "Replica     Regent 7 at a:1 answers",
-        "Replica     Regent 8 at b:2 is not heard: refused",
-    ]
-    assert shown({"others": {}, "suspicions": {}, "problem": "NOAUTH"}) == [
-        "Replica     others are not known: NOAUTH"
-    ]
-    assert shown(None) == []
-
-
-def test_brokers_that_are_stopping_are_named() -> None:
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "shuttingDownBrokers": [2, 3],
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-    }
-    assert "Stopping    2, 3: " in render_status(report(regent=regent, regentProblem=None))
-
-
-def test_what_is_served_and_what_is_not_is_shown() -> None:
-    regent = {
-        "controllerId": 1000,
-        "isActive": True,
-        "endpoint": {
-            "served": {"PLAINTEXT": "regent:9092"},
-            "servedListeners": {"EXTERNAL": "kafka.example:9095"},
-            "listenersNotServed": {"CLIENTS": "SASL_SSL"},
-        },
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-    }
-    output = render_status(report(regent=regent, regentProblem=None))
-    assert "Endpoint    regent:9092 (PLAINTEXT)" in output
-    assert "Endpoint    kafka.example:9095 (EXTERNAL)" in output
-    assert "Endpoint    listener CLIENTS (SASL_SSL) is not served" in output
-    without = render_status(report(regent=regent | {"endpoint": None}, regentProblem=None))
-    assert "Endpoint    " not in without
+    output = shown(replicas={"others": others, "suspicions": {}, "problem": None})
+    assert "Replica     Regent 7 at a:1 answers\n" in output
+    assert "Replica     Regent 8 at b:2 is not heard: refused\n" in output
+    output = shown(replicas={"others": {}, "suspicions": {}, "problem": "NOAUTH"})
+    assert "Replica     others are not known: NOAUTH\n" in output
 
 
 def test_who_is_refused_and_which_broker_is_not_reached_is_shown_with_what_to_do() -> None:
@@ -261,21 +199,17 @@ def test_who_is_refused_and_which_broker_is_not_reached_is_shown_with_what_to_do
         "remedy": "kafka-acls --add",
     }
     unnamed = {name: value for name, value in peer.items() if name != "principal"}
-    regent = {
-        "controllerId": 1,
-        "isActive": True,
-        "eventQueueSize": 0,
-        "channelQueueSizes": {},
-        "zooKeeperProblem": "refused",
-        "unreachedBrokers": {"3": "BROKERS://h:1 as User:regent: no; see a file"},
-        "endpoint": {
+    output = shown(
+        zooKeeperProblem="refused",
+        unreachedBrokers={"3": "BROKERS://h:1 as User:regent: no; see a file"},
+        endpoint={
             "served": {},
             "listenersNotServed": {},
             "problem": "the certificate in /c.pem expired",
             "refusedPeers": [peer, unnamed],
         },
-    }
-    lines = [line.strip() for line in render_status(report(regent=regent)).splitlines()]
+    )
+    lines = [line.strip() for line in output.splitlines()]
     what = "from 10.0.0.1, listener CLIENTS: authorization: Create on Topic t is not granted"
     for expected in (
         "ZooKeeper   it has no connection: refused",
@@ -290,10 +224,7 @@ def test_who_is_refused_and_which_broker_is_not_reached_is_shown_with_what_to_do
 def test_what_others_wrote_gives_the_terminal_no_commands() -> None:
     command = "\x1b]0;title\x07\x1b[2J"
     broker = {"id": 1, "epoch": 2, "rack": command, "leads": 0, "hosts": 0, "outOfSync": 0}
-    regent = {
-        "controllerId": 1000, "isActive": False, "refusal": command, "eventQueueSize": 0,
-        "channelQueueSizes": {},
-    }  # fmt: skip
+    regent = {**REGENT, "isActive": False, "refusal": command}
     output = render_status(
         report(
             brokers=[{**broker, "endpoints": [command]}],

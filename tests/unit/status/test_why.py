@@ -14,6 +14,7 @@ from regent.status.sentences import cause_sentence, change_sentences, removed_se
 from regent.status.topic import Target, resolve
 from regent.status.why import ExitStatus, exit_status, tell
 from regent.zk_data import paths
+from tests.support.present import present
 from tests.unit.controller.world import World
 from tests.unit.status.telling import (
     LATER,
@@ -176,11 +177,9 @@ class TestManyPartitions:
         world.start_broker(1)
         world.create_topic("t", dict.fromkeys(range(1000), (1,)))
         controller = world.active_controller()
-        report = state_change_report(active_context(controller), "t", None)
-        assert report is not None
+        report = present(state_change_report(active_context(controller), "t", None))
         assert (len(report["partitions"]), report["omitted"]) == (50, 950)
-        one = state_change_report(active_context(controller), "t", 777)
-        assert one is not None
+        one = present(state_change_report(active_context(controller), "t", 777))
         assert [p["partition"] for p in one["partitions"]] == [777]
         assert state_change_report(active_context(controller), "t", 1_000) is None
 

@@ -14,6 +14,7 @@ from regent.kube.eviction.drain_records import KnownDrain, new_drain
 from regent.kube.eviction.rules import Decision, decide
 from regent.kube.eviction.settings import EvictionSettings
 from regent.resources.broker_drain import BrokerDrain, DrainMode
+from tests.support.present import present
 from tests.unit.kube.eviction.builders import NOW, POD, SETTINGS, drain
 
 REPLICAS = replace(SETTINGS, mode=DrainMode.REPLICAS)
@@ -45,8 +46,7 @@ def test_what_is_made_is_a_drain_that_is_found_again() -> None:
     assert isinstance(known.parsed, BrokerDrain)
     assert known.parsed.spec.brokers == (4,)
     assert known.parsed.spec.mode is DrainMode.REPLICAS
-    assert known.parsed.spec.cluster_ref is not None
-    assert known.parsed.spec.cluster_ref.name == "east"
+    assert present(known.parsed.spec.cluster_ref).name == "east"
     assert str(known) == "ops/eviction-east-broker-4"
     assert known.record is not None
     assert (known.record.namespace, known.record.pod) == ("kafka", "broker-4")

@@ -32,6 +32,7 @@ from regent.resources.broker_drain import BrokerDrain, parse_broker_drain
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
+from tests.support.present import present
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition
 
 Replicas = tuple[int, ...]
@@ -312,14 +313,12 @@ class Drain(Settling):
         return self.status.phase is phase
 
     def holds(self, type_: ConditionType) -> bool:
-        found = find_condition(self.status.conditions, type_)
-        assert found is not None
+        found = present(find_condition(self.status.conditions, type_))
         return found.status is ConditionStatus.TRUE
 
     @property
     def message(self) -> str:
-        found = find_condition(self.status.conditions, ConditionType.READY)
-        assert found is not None
+        found = present(find_condition(self.status.conditions, ConditionType.READY))
         return found.message
 
     @property

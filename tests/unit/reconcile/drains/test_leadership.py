@@ -13,7 +13,7 @@ from regent.reconcile.drains.planning import plan_drain
 from regent.resources.broker_drain_status import DrainPhase
 from regent.resources.conditions import ConditionType
 from tests.unit.reconcile.drains.draining import Cluster, Drain, accepted
-from tests.unit.reconcile.requests import partition
+from tests.unit.reconcile.requests import partition, status_of
 
 
 def drain_of(cluster: Cluster, *brokers: int, **spec: Any) -> Drain:
@@ -284,15 +284,6 @@ def test_drains_of_replicas_leave_the_order_to_drains_of_leaders() -> None:
     assert cluster.replicas("t") == [(3, 4), (3, 2)]
 
 
-def test_configurations_are_read_first() -> None:
-    cluster = Cluster({"t": [(1, 2)]})
-    cluster.cordoned = (1,)
-    cluster.configs.clear()
-    plan = drain_of(cluster, 1).plan()
-    (command,) = plan.commands
-    assert command.progress == "reading the configuration of the topic"
-
-
 def test_an_election_that_was_asked_for_is_not_asked_for_again_at_once() -> None:
     cluster = Cluster({"t": []})
     cluster.topics["t"] = [partition(0, (2, 1), leader=1)]
@@ -303,18 +294,7 @@ def test_an_election_that_was_asked_for_is_not_asked_for_again_at_once() -> None
     again = plan_drain(drain.request([accepted(command)]))
     assert again.commands == ()
     assert again.requeue_after_s == 10
-    assert again.status is not None
-    assert again.status.phase is DrainPhase.DRAINING
-
-
-def test_a_leader_that_comes_back_is_moved_again() -> None:
-    cluster = Cluster({"t": [(1, 2, 3)]})
-    drain = drain_of(cluster, 1)
-    drain.finish()
-    cluster.put("t", partition(0, (2, 3, 1), leader=1))
-    drain.settle()
-    assert leaders(cluster) == [2]
-    assert drain.is_in(DrainPhase.DRAINED)
+    assert status_of(again).phase is DrainPhase.DRAINING
 
 
 def test_it_is_undone_in_the_order_of_the_first_beginning() -> None:

@@ -6,11 +6,9 @@ import pytest
 
 from regent.controller.commands import AlterPartitionReassignments
 from regent.model.partition import TopicPartition
-from regent.reconcile.plan import Plan
 from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain, older
 
-RACKS = ("a", "a", "b", "b", "c")
 
 
 def test_a_partition_that_something_else_moves_goes_when_it_has_arrived() -> None:
@@ -77,14 +75,6 @@ def test_of_two_drains_of_a_broker_one_counts(changes: dict[str, str], counts: b
         assert "BrokerDrain ops/older" in drain.message
 
 
-def test_a_deleted_drain_holds_nothing_up_and_moves_nothing_more() -> None:
-    cluster = Cluster({"t": [(1,)] * 3})
-    drain = Drain(cluster, 1)
-    drain.deleted = True
-    assert drain.plan() == Plan()
-    assert drain.claims == ()
-
-
 def test_what_a_reassignment_moves_leaves_when_that_is_over_and_nothing_else_waits() -> None:
     """Else both would want it in two places."""
     cluster = Cluster({"t": [(1, 2), (1, 3)]})
@@ -94,19 +84,6 @@ def test_what_a_reassignment_moves_leaves_when_that_is_over_and_nothing_else_wai
     assert [tp.partition for tp, _ in cluster.asked] == [1]
     assert drain.blockers == {"t-0": "ReassignmentInProgress"}
     assert "PartitionReassignment shop/move moves it" in drain.message
-    drain.moved_by_others = {}
-    drain.finish()
-    assert drain.is_in(DrainPhase.DRAINED)
-
-
-def test_a_move_that_was_planned_waits_for_a_reassignment_that_has_begun_since() -> None:
-    cluster = Cluster({"t": [(1, 2), (1, 3)]})
-    drain = Drain(cluster, 1, concurrency={"total": 1})
-    drain.settle()
-    drain.moved_by_others = {TopicPartition("t", 1): "shop/move"}
-    drain.finish()
-    assert [tp.partition for tp, _ in cluster.asked] == [0]
-    assert "t-1: PartitionReassignment shop/move moves it" in drain.message
     drain.moved_by_others = {}
     drain.finish()
     assert drain.is_in(DrainPhase.DRAINED)

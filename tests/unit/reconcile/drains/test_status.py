@@ -19,9 +19,10 @@ from regent.reconcile.drains.unreadable import UnreadableRequest, plan_unreadabl
 from regent.reconcile.request import Absence
 from regent.resources.broker_drain import UnreadableDrain, parse_broker_drain
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
+from tests.support.present import present
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.reassignments.test_kstatus import kstatus as kstatus_of
-from tests.unit.reconcile.requests import partition
+from tests.unit.reconcile.requests import partition, status_of
 
 PAGE = Path(__file__).parents[4] / "docs" / "broker-drain.md"
 
@@ -123,9 +124,8 @@ def test_nothing_is_done_and_nothing_is_claimed_without_a_view_of_the_cluster(
     drain.absence = Absence(for_s=120, unknown_after_s=120)
     plan = drain.plan()
     assert plan.commands == ()
-    assert plan.status is not None
-    assert plan.status.plan == drain.status.plan, "it is needed to undo"
-    conditions = {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
+    assert status_of(plan).plan == drain.status.plan, "it is needed to undo"
+    conditions = {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
     assert conditions["Ready"] == f"False/{reason}"
     assert conditions["Drained"] == "Unknown/Unknown"
 
@@ -147,22 +147,19 @@ def test_after_a_while_without_a_controller_nothing_is_known(
     waiting = drain.plan()
     assert (waiting.status, waiting.requeue_after_s) == (None, 100)
     drain.absence = Absence(for_s=120, unknown_after_s=120)
-    status = plan_drain(drain.request()).status
-    assert status is not None
+    status = present(plan_drain(drain.request()).status)
     assert truth(status)["Drained"] == "Unknown"
 
 
 def test_a_plan_that_somebody_has_changed_is_not_executed() -> None:
     drain = draining()
-    assert drain.status.plan is not None
-    changed = drain.status.plan.model_copy(update={"hash": f"sha256:{'0' * 64}"})
+    changed = present(drain.status.plan).model_copy(update={"hash": f"sha256:{'0' * 64}"})
     drain.status = drain.status.model_copy(update={"plan": changed})
     for desired in ("Drained", "Undone"):
         drain.change(desiredState=desired)
         plan = drain.plan()
         assert plan.commands == ()
-        assert plan.status is not None
-        assert truth(plan.status)["Stalled"] == "True"
+        assert truth(status_of(plan))["Stalled"] == "True"
 
 
 def test_events_say_when_it_begins_ends_and_stalls() -> None:
@@ -195,6 +192,5 @@ def test_a_spec_that_cannot_be_read_moves_nothing() -> None:
     assert isinstance(resource, UnreadableDrain)
     plan = plan_unreadable(UnreadableRequest(resource, datetime(2026, 5, 1, tzinfo=UTC)))
     assert plan.commands == ()
-    assert plan.status is not None
-    assert truth(plan.status)["Stalled"] == "True"
-    assert truth(plan.status)["Drained"] == "Unknown"
+    assert truth(status_of(plan))["Stalled"] == "True"
+    assert truth(status_of(plan))["Drained"] == "Unknown"

@@ -31,17 +31,6 @@ def test_what_was_moved_goes_back_however_far_the_drain_was(arrived: int) -> Non
     assert drain.claims == (), "another drain may have the broker"
 
 
-def test_what_is_on_its_way_is_called_back_though_it_never_arrives() -> None:
-    cluster = Cluster({"t": BEFORE})
-    drain = Drain(cluster, 1)
-    drain.settle()
-    assert len(cluster.moving()) == 3
-    drain.change(desiredState="Undone")
-    drain.settle()
-    assert cluster.replicas("t") == BEFORE
-    assert drain.is_in(DrainPhase.UNDONE)
-
-
 def test_leaders_come_back_with_their_replicas() -> None:
     cluster = Cluster({"t": [(1, 2), (2, 1)]})
     drain = Drain(cluster, 1)

@@ -17,6 +17,7 @@ from regent.resources.partition_reassignment import (
     parse_partition_reassignment,
 )
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from tests.support.present import present
 from tests.unit.reconcile.drains.draining import Cluster, Settling
 from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign
 from tests.unit.reconcile.requests import MONOTONIC_S, NOW
@@ -121,8 +122,7 @@ class Job(Settling):
 
     @property
     def message(self) -> str:
-        ready = find_condition(self.status.conditions, ConditionType.READY)
-        assert ready is not None
+        ready = present(find_condition(self.status.conditions, ConditionType.READY))
         return ready.message
 
 

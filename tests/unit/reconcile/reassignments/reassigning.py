@@ -27,7 +27,8 @@ from regent.resources.partition_reassignment import (
     PartitionReassignment,
     parse_partition_reassignment,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition
+from tests.support.present import present
+from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, status_of
 
 AUTOMATIC = {"policy": "Automatic"}
 
@@ -143,11 +144,10 @@ def begun(subject: PartitionReassignment, seen: ClusterView, **spec: Any) -> Par
     """The resource with the status that it has once its execution has begun in this view, and
     then with another spec."""
     plan = plan_reassignment(request(subject, seen))
-    assert plan.status is not None
     assert plan.status_first, state(plan)
     return subject.model_copy(
         update={
-            "status": plan.status,
+            "status": status_of(plan),
             "spec": subject.spec.model_validate(
                 {**subject.spec.model_dump(by_alias=True, exclude_unset=True), **spec}
             ),
@@ -166,13 +166,10 @@ def targets(plan: ReassignmentPlan) -> dict[TopicPartition, tuple[int, ...] | No
 
 def state(plan: ReassignmentPlan) -> dict[str, str]:
     """Conditions of a plan as ``Type: Status/Reason``, in short."""
-    assert plan.status is not None
-    return {c.type: f"{c.status.value}/{c.reason}" for c in plan.status.conditions}
+    return {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
 
 
 def message(plan: ReassignmentPlan) -> str:
     """What a plan says first."""
-    assert plan.status is not None
-    ready = find_condition(plan.status.conditions, ConditionType.READY)
-    assert ready is not None
+    ready = present(find_condition(status_of(plan).conditions, ConditionType.READY))
     return ready.message

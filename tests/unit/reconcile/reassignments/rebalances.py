@@ -22,7 +22,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     request,
     resource,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, view
+from tests.unit.reconcile.requests import MONOTONIC_S, status_of, view
 
 SEEN = view(orders((1, 2), (1, 2), (1, 3)))
 CHANGES = PlannedChanges(
@@ -71,8 +71,7 @@ def reconciled(
 
 def stored(subject: PartitionReassignment, plan: ReassignmentPlan) -> PartitionReassignment:
     """The resource with the status that a plan has for it."""
-    assert plan.status is not None
-    return subject.model_copy(update={"status": plan.status})
+    return subject.model_copy(update={"status": status_of(plan)})
 
 
 def awaiting(seen: ClusterView = SEEN) -> PartitionReassignment:

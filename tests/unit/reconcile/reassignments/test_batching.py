@@ -33,15 +33,6 @@ def test_a_broker_receives_no_more_copies_than_allowed() -> None:
     assert begun(moves, perBroker=2) == [0, 1, 3]
 
 
-def test_a_leader_sends_no_more_copies_than_allowed() -> None:
-    moves = pending(((1, 2), (1, 4)), ((1, 3), (1, 5)), ((1, 2), (1, 6)), ((2, 1), (2, 6)))
-    assert begun(moves, perBroker=2) == [0, 1, 3]
-
-
-def test_no_more_partitions_move_than_allowed() -> None:
-    assert begun(pending(*[((1, 2), (1, 3))] * 4), total=3, perBroker=9) == [0, 1, 2]
-
-
 def test_a_move_that_copies_nothing_needs_no_room_at_a_broker() -> None:
     traffic = Traffic()
     traffic.add((2, 3), leader=1)

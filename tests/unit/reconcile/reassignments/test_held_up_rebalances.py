@@ -6,13 +6,12 @@ import msgspec
 
 from regent.planning.orders import PlanningOutcome
 from regent.planning.results import (
-    InfeasibleGoals,
-    InvalidGoals,
     PlannedChange,
     PlannedChanges,
 )
 from regent.reconcile.reassignments.request import HeldUp, UnderWay
 from regent.resources.partition_reassignment_status import Phase
+from tests.support.present import present
 from tests.unit.reconcile.reassignments.reassigning import (
     message,
     moved,
@@ -26,7 +25,7 @@ from tests.unit.reconcile.reassignments.rebalances import (
     rebalance,
     reconciled,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, view
+from tests.unit.reconcile.requests import MONOTONIC_S, status_of, view
 
 
 def test_a_plan_is_made_when_nothing_moves() -> None:
@@ -44,8 +43,7 @@ def test_a_plan_waits_for_the_end_of_what_others_execute() -> None:
     assert "no other PartitionReassignment is executed: shop/other" in message(plan)
     subject = awaiting()
     kept = reconciled(subject, under_way=going_on)
-    assert kept.status is not None
-    assert kept.status.plan == subject.status.plan, "one that is there already stays"
+    assert status_of(kept).plan == subject.status.plan, "one that is there already stays"
 
 
 STUCK = orders(moved(0, (1, 2), (2, 9)), (1, 2))
@@ -60,8 +58,7 @@ def held(waits_for: str = "orders-0: brokers [9] are not alive") -> UnderWay:
 def test_what_cannot_go_on_is_not_waited_for_and_its_topics_stay_as_they_are() -> None:
     subject, seen = rebalance({"pinnedTopics": ["users"]}), view(STUCK, USERS)
     plan = reconciled(subject, seen, under_way=held())
-    assert plan.planning is not None
-    assert plan.planning.goals.pinned == ("orders", "users")
+    assert present(plan.planning).goals.pinned == ("orders", "users")
     assert state(plan)["Reconciling"] == "True/Planning"
     waiting = reconciled(subject, seen)
     assert waiting.planning is None, "nobody knows that it cannot go on"
@@ -70,15 +67,12 @@ def test_what_cannot_go_on_is_not_waited_for_and_its_topics_stay_as_they_are() -
 
 def test_a_plan_says_whose_topics_it_leaves_as_they_are() -> None:
     subject, seen = rebalance(approval=MANUAL), view(STUCK, USERS)
-    wanted = reconciled(subject, seen, under_way=held()).planning
-    assert wanted is not None
+    wanted = present(reconciled(subject, seen, under_way=held()).planning)
     changes = PlannedChanges((PlannedChange("users", 0, (1, 2), (3, 2)),), 0, 0, 1)
     planned = PlanningOutcome(order=wanted, result=changes, at=MONOTONIC_S)
     plan = reconciled(subject, seen, planned, under_way=held())
-    assert plan.status is not None
-    assert plan.status.phase is Phase.AWAITING_APPROVAL
-    assert plan.status.rebalance is not None
-    assert plan.status.rebalance.remarks == (
+    assert status_of(plan).phase is Phase.AWAITING_APPROVAL
+    assert present(status_of(plan).rebalance).remarks == (
         "topics stay as they are: orders; PartitionReassignment shop/other moves partitions of "
         "them, and does not go on (orders-0: brokers [9] are not alive)",
     )
@@ -86,17 +80,6 @@ def test_a_plan_says_whose_topics_it_leaves_as_they_are() -> None:
     again = reconciled(subject, view(STUCK, USERS), planned, under_way=UnderWay(("shop/other",)))
     assert again.planning is None
     assert "is executed: shop/other" in message(again)
-
-
-def test_goals_that_fail_for_what_others_hold_say_so() -> None:
-    subject, seen = rebalance(), view(STUCK, USERS)
-    wanted = reconciled(subject, seen, under_way=held()).planning
-    assert wanted is not None
-    for result in (InfeasibleGoals(("racks are shared",)), InvalidGoals("orders is pinned")):
-        planned = PlanningOutcome(order=wanted, result=result, at=MONOTONIC_S)
-        plan = reconciled(subject, seen, planned, under_way=held())
-        assert plan.status is not None
-        assert "PartitionReassignment shop/other moves" in plan.status.problems[1].message
 
 
 def test_brokers_that_are_to_be_drained_wait_for_what_cannot_go_on_there() -> None:
@@ -110,9 +93,3 @@ def test_brokers_that_are_to_be_drained_wait_for_what_cannot_go_on_there() -> No
     assert "spec.desiredState: Cancelled" in message(plan)
     unconcerned = rebalance({"drainedBrokers": [9]})
     assert reconciled(unconcerned, view(STUCK, USERS), under_way=held()).planning is not None
-
-
-def test_a_topic_that_is_gone_is_not_pinned() -> None:
-    plan = reconciled(rebalance(), view(USERS), under_way=held())
-    assert plan.planning is not None
-    assert plan.planning.goals.pinned == ()

@@ -16,6 +16,7 @@ from regent.reconcile.request import ObservedStatus
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
 from regent.resources.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
+from tests.support.present import present
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
     begun,
@@ -42,8 +43,7 @@ def later(**spec: str) -> PartitionReassignment:
 
 def completed(**spec: object) -> PartitionReassignment:
     """Completed, and then with another spec."""
-    status = plan_reassignment(request(RUNNING, ARRIVED)).status
-    assert status is not None
+    status = present(plan_reassignment(request(RUNNING, ARRIVED)).status)
     changed = PartitionReassignmentSpec.model_validate(
         {**RUNNING.spec.model_dump(by_alias=True, exclude_unset=True), **spec}
     )
@@ -53,8 +53,7 @@ def completed(**spec: object) -> PartitionReassignment:
 def undoing(**spec: object) -> PartitionReassignment:
     """It has begun to be undone."""
     subject = completed(desiredState="Undone", **spec)
-    status = plan_reassignment(request(subject, ARRIVED)).status
-    assert status is not None
+    status = present(plan_reassignment(request(subject, ARRIVED)).status)
     return subject.model_copy(update={"status": status})
 
 
@@ -80,9 +79,7 @@ REQUESTS: dict[Phase, tuple[ReassignmentRequest, str]] = {
 
 
 def status_in(phase: Phase) -> PartitionReassignmentStatus:
-    status = plan_reassignment(REQUESTS[phase][0]).status
-    assert status is not None
-    return status
+    return present(plan_reassignment(REQUESTS[phase][0]).status)
 
 
 def kstatus(status: ObservedStatus, *, generation: int) -> str:
@@ -107,8 +104,7 @@ def test_every_phase_is_what_kstatus_takes_it_for(phase: Phase) -> None:
 
 @pytest.mark.parametrize("phase", Phase)
 def test_waiting_for_the_end_ends_when_it_was_completed_and_is_not_undone(phase: Phase) -> None:
-    found = find_condition(status_in(phase).conditions, ConditionType.COMPLETED)
-    assert found is not None
+    found = present(find_condition(status_in(phase).conditions, ConditionType.COMPLETED))
     is_completed = phase in (Phase.COMPLETED, Phase.UNDO_REFUSED)
     assert (found.status is ConditionStatus.TRUE) == is_completed
 

@@ -75,15 +75,6 @@ def test_a_step_at_most_doubles_the_rate() -> None:
     assert after(lowest, (100, WELL), (130, WELL)).rate == 2 * BOUNDS.minimum
 
 
-def test_one_partition_is_named() -> None:
-    bad = Signals(lagging=1, example=TopicPartition("orders", 7))
-    why = after(begun(8_000_000), (20, bad)).why
-    assert (
-        why
-        == "lowered from 8,000,000, since orders-7, which does not move, lacks a replica in sync"
-    )
-
-
 def test_after_a_pause_it_begins_at_the_minimum_and_soon_is_where_it_was() -> None:
     pace = replace(begun(), rate=64_000_000, threshold=8_000_000)
     between_batches = held_pace(held_pace(pace, BOUNDS, WELL, at=100), BOUNDS, WELL, at=159)
@@ -97,13 +88,6 @@ def test_after_a_pause_it_begins_at_the_minimum_and_soon_is_where_it_was() -> No
     assert held_pace(paused, BOUNDS, WELL, at=1000) == paused
     again = after(paused, *((1000.0 + at, WELL) for at in range(0, 181, 5)))
     assert again.rate == 64_000_000
-
-
-def test_brokers_have_time_to_follow_before_it_is_lowered_again() -> None:
-    pace = after(begun(64_000_000), (20, BAD), (39, BAD))
-    assert pace.rate == 32_000_000
-    assert after(pace, (40, BAD)).rate == 16_000_000
-    assert after(begun(), (20, BAD)).rate == BOUNDS.minimum
 
 
 def test_a_replica_that_was_out_of_sync_for_a_moment_counts() -> None:
@@ -213,12 +197,3 @@ def test_it_settles_below_what_the_cluster_can_take(capacity: int, seconds: int)
     assert max(later) <= capacity + (BOUNDS.maximum - BOUNDS.minimum) // 10 + 1
     assert sum(later) / len(later) >= min(capacity, BOUNDS.maximum) / 12
     assert changes <= len(later) * CHECKED_EVERY_S / LOWERED_AFTER_S
-
-
-def test_it_reaches_the_maximum_if_the_cluster_can_take_it() -> None:
-    pace = begun()
-    at = 0.0
-    while pace.rate < BOUNDS.maximum:
-        at += CHECKED_EVERY_S
-        pace = next_pace(pace, BOUNDS, WELL, at=at)
-    assert at == 7 * RAISED_AFTER_S

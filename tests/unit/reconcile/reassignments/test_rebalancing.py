@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import random
 from typing import Any
 
 import msgspec
@@ -27,6 +26,7 @@ from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.request import Attempt
 from regent.resources.partition_reassignment_status import Phase
 from regent.resources.rebalance_history import RebalanceHistory
+from tests.support.present import present
 from tests.unit.reconcile.reassignments.reassigning import (
     AUTOMATIC,
     message,
@@ -48,7 +48,7 @@ from tests.unit.reconcile.reassignments.rebalances import (
     reconciled,
     stored,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, partition, view
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, status_of, view
 
 
 def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
@@ -65,8 +65,7 @@ def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
     )
     plan = reconciled(subject)
     assert plan.planning == order(subject)
-    assert plan.planning is not None
-    assert plan.planning.goals.arguments() == (
+    assert present(plan.planning).goals.arguments() == (
         "--replica-balance=1.05",
         "--leader-balance=1.10",
         "--max-replicas=9",
@@ -79,8 +78,7 @@ def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
         "--min-leaders=orders=2",
     )
     assert state(plan)["Reconciling"] == "True/Planning"
-    assert plan.status is not None
-    assert plan.status.phase is Phase.PENDING
+    assert status_of(plan).phase is Phase.PENDING
 
 
 def test_the_same_is_ordered_again_and_again_and_another_once_brokers_differ() -> None:
@@ -101,12 +99,12 @@ def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
         CHANGES, missed=(MissedGoal("ReplicaDistributionGoal", "broker 1 has 9, at most 8"),)
     )
     plan = reconciled(subject, planned=outcome(subject, result, remarks=("broker 2 is mute",)))
-    assert plan.status is not None
-    assert plan.status.phase is Phase.AWAITING_APPROVAL
-    assert plan.status.plan is not None
-    assert (plan.status.plan.partitions, plan.status.plan.replica_moves) == (2, 1)
-    assert plan.status.rebalance is not None
-    assert plan.status.rebalance.to_api() == {
+    assert status_of(plan).phase is Phase.AWAITING_APPROVAL
+    assert (
+        present(status_of(plan).plan).partitions,
+        present(status_of(plan).plan).replica_moves,
+    ) == (2, 1)
+    assert present(status_of(plan).rebalance).to_api() == {
         "bytes": 4096,
         "leaderChanges": 2,
         "lowerBound": 1,
@@ -114,29 +112,8 @@ def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
         "remarks": ["broker 2 is mute"],
     }
     assert plan.planning is not None, "the outcome is needed until the plan is stored"
-    ready = next(c for c in plan.status.conditions if c.type == "PlanReady")
+    ready = next(c for c in status_of(plan).conditions if c.type == "PlanReady")
     assert "ReplicaDistributionGoal: broker 1 has 9, at most 8" in ready.message
-
-
-def test_of_more_goals_than_there_are_a_status_has_some() -> None:
-    """A driver of a job on Spark says what it likes."""
-    subject = rebalance(approval=MANUAL)
-    missed = tuple(MissedGoal(f"Goal{number}", "for no reason") for number in range(64))
-    plan = reconciled(
-        subject, planned=outcome(subject, dataclasses.replace(CHANGES, missed=missed))
-    )
-    assert plan.status is not None
-    assert plan.status.rebalance is not None
-    assert len(plan.status.rebalance.unmet_goals) == 8
-
-
-def test_the_same_changes_have_the_same_hash_in_whatever_order_they_come() -> None:
-    subject = rebalance(approval=MANUAL)
-    reversed_ = dataclasses.replace(CHANGES, changes=CHANGES.changes[::-1])
-    plans = [reconciled(subject, planned=outcome(subject, r)) for r in (CHANGES, reversed_)]
-    hashes = [p.status.plan.hash for p in plans if p.status and p.status.plan]
-    assert len(hashes) == 2
-    assert len(set(hashes)) == 1
 
 
 def test_a_stored_plan_is_kept_and_nothing_is_planned_while_it_waits() -> None:
@@ -151,18 +128,7 @@ def test_other_brokers_or_topics_are_no_reason_to_plan_again() -> None:
     more = view(orders((1, 2), (1, 2), (1, 3), (2, 3)), brokers=5)
     plan = reconciled(subject, more)
     assert plan.planning is None
-    assert plan.status is not None
-    assert plan.status.plan == subject.status.plan
-
-
-def test_a_plan_is_made_again_once_a_partition_of_it_has_moved() -> None:
-    subject = awaiting()
-    plan = reconciled(subject, view(orders((2, 3), (1, 2), (1, 3))))
-    assert plan.planning is not None
-    assert plan.status is not None
-    assert plan.status.plan is None
-    assert plan.status.rebalance is None
-    assert state(plan)["PlanReady"] == "False/Planning"
+    assert status_of(plan).plan == subject.status.plan
 
 
 def test_what_heals_by_itself_takes_no_plan_away() -> None:
@@ -171,27 +137,16 @@ def test_what_heals_by_itself_takes_no_plan_away() -> None:
     plan = reconciled(subject, down)
     assert plan.planning is None
     assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
-    assert plan.status is not None
-    assert plan.status.plan == subject.status.plan
+    assert status_of(plan).plan == subject.status.plan
     back = reconciled(stored(subject, plan), SEEN)
-    assert back.status is not None
-    assert back.status.phase is Phase.AWAITING_APPROVAL
-    assert back.status.plan == subject.status.plan
-
-
-def test_a_plan_is_made_again_without_a_broker_that_was_cordoned_meanwhile() -> None:
-    plan = reconciled(awaiting(), msgspec.structs.replace(SEEN, cordoned=(3,)))
-    assert plan.planning is not None
-    assert plan.planning.goals.excluded == (3,)
-    assert plan.status is not None
-    assert plan.status.plan is None
+    assert status_of(back).phase is Phase.AWAITING_APPROVAL
+    assert status_of(back).plan == subject.status.plan
 
 
 def test_stored_plan_is_dropped_when_the_rules_forbid_a_topic_of_it() -> None:
     approved = awaiting().model_copy(update={"spec": rebalance().spec})
     plan = reconciled(approved, rules=("shop=others",))
-    assert plan.status is not None
-    assert (plan.status.phase, plan.status.plan, plan.commands) == (Phase.PENDING, None, ())
+    assert (status_of(plan).phase, status_of(plan).plan, plan.commands) == (Phase.PENDING, None, ())
     assert plan.planning == order(approved)
     assert "topic_name_rules do not let namespace shop move topic orders" in plan.events[0].message
 
@@ -223,8 +178,7 @@ def test_a_plan_that_is_out_of_date_when_it_comes_is_named_until_the_next_one(
     assert state(plan)["Reconciling"] == "True/PlanOutdated"
     assert state(plan)["PlanReady"] == "False/PlanOutdated"
     assert why in message(plan)
-    assert plan.status is not None
-    assert plan.status.phase is Phase.PENDING
+    assert status_of(plan).phase is Phase.PENDING
     (event,) = plan.events
     assert (event.reason, event.is_logged) == ("PlanOutdated", True)
     assert why in event.message
@@ -247,13 +201,11 @@ def test_a_stored_plan_is_not_dropped_without_a_word(seen: ClusterView, why: str
     if seen.cluster_id == "cluster-b":
         unbound = subject.status.model_copy(update={"cluster_id": None})
         subject = subject.model_copy(update={"status": unbound})
-    assert subject.status.plan is not None
     plan = reconciled(subject, seen)
-    assert plan.status is not None
-    assert plan.status.plan is None
+    assert status_of(plan).plan is None
     (event,) = plan.events
     assert (event.reason, event.is_logged) == ("PlanOutdated", True)
-    assert subject.status.plan.hash in event.message
+    assert present(subject.status.plan).hash in event.message
     assert why in event.message
     assert reconciled(stored(subject, plan), seen).events == (), "it is said once"
 
@@ -265,11 +217,6 @@ def test_brokers_that_are_down_are_waited_for_unless_they_are_to_be_drained() ->
     assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
     assert "brokers [9] have replicas" in message(plan)
     assert reconciled(rebalance({"drainedBrokers": [9]}), seen).planning is not None
-
-
-def test_brokers_that_shut_down_are_waited_for() -> None:
-    plan = reconciled(rebalance(), msgspec.structs.replace(SEEN, shutting_down=(3,)))
-    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
 
 
 @pytest.mark.parametrize(
@@ -287,23 +234,12 @@ def test_what_the_planner_refuses_is_said_in_its_own_words_and_tried_again_later
     subject = rebalance()
     plan = reconciled(subject, planned=outcome(subject, result))
     assert state(plan)["Stalled"] == f"True/{expected}"
-    assert plan.status is not None
-    assert plan.status.phase is Phase.INVALID
-    assert len(plan.status.problems) == problems
+    assert status_of(plan).phase is Phase.INVALID
+    assert len(status_of(plan).problems) == problems
     assert (plan.planning, plan.requeue_after_s) == (order(subject), pause_s)
     later = reconciled(subject, planned=outcome(subject, result, age_s=pause_s))
     assert later.planning == order(subject).again()
     assert state(later) == state(plan), "it stays said until there is another outcome"
-
-
-@pytest.mark.parametrize(("goal", "said"), [("DiskCapacityGoal", 2), ("RackAwareGoal", 1)])
-def test_why_capacities_are_not_known_is_said_with_the_refusal(goal: str, said: int) -> None:
-    subject = rebalance({"goals": [goal]})
-    refusal, mute = InvalidGoals("no capacity of broker 2"), "broker 2: it does not answer"
-    plan = reconciled(subject, planned=outcome(subject, refusal, remarks=(mute,)))
-    assert plan.status is not None
-    problems = ["no capacity of broker 2", mute][:said]
-    assert [problem.message for problem in plan.status.problems] == problems
 
 
 def test_a_planner_that_fails_is_started_again() -> None:
@@ -332,27 +268,15 @@ def test_without_its_history_nothing_is_planned_and_it_is_tried_again_soon() -> 
     assert state(plan)["Reconciling"] == "True/HistoryUnusable"
     assert message(plan) == "spec.rebalance: it ended yesterday"
     assert plan.commands == ()
-    assert plan.status is not None
-    assert (plan.status.phase, plan.status.plan) == (Phase.PENDING, None)
+    assert (status_of(plan).phase, status_of(plan).plan) == (Phase.PENDING, None)
     assert (plan.planning, plan.requeue_after_s) == (order(subject), 10.0)
-
-
-def test_a_status_says_which_loads_its_plan_was_made_from() -> None:
-    subject = rebalance({"history": {}}, approval=MANUAL)
-    changes = dataclasses.replace(CHANGES, notes=("loads are of 6 moments",))
-    plan = reconciled(subject, planned=outcome(subject, changes, remarks=("no size",)))
-    assert plan.status is not None
-    assert plan.status.rebalance is not None
-    assert plan.status.rebalance.remarks == ("loads are of 6 moments", "no size")
 
 
 def test_what_will_go_wrong_is_said_before_all_else() -> None:
     subject = rebalance(approval=MANUAL)
     changes = dataclasses.replace(CHANGES, notes=("loads are old",), warnings=("no room",))
     plan = reconciled(subject, planned=outcome(subject, changes, remarks=("no size",)))
-    assert plan.status is not None
-    assert plan.status.rebalance is not None
-    assert plan.status.rebalance.remarks == ("no room", "loads are old", "no size")
+    assert present(status_of(plan).rebalance).remarks == ("no room", "loads are old", "no size")
 
 
 def test_what_was_planned_for_other_brokers_is_not_used() -> None:
@@ -366,8 +290,7 @@ def test_what_was_planned_for_other_brokers_is_not_used() -> None:
 def test_a_plan_without_changes_completes_at_once() -> None:
     subject = rebalance(approval=MANUAL)
     plan = reconciled(subject, planned=outcome(subject, PlannedChanges(())))
-    assert plan.status is not None
-    assert plan.status.phase is Phase.COMPLETED
+    assert status_of(plan).phase is Phase.COMPLETED
     assert message(plan) == "no move brings the cluster closer to the goals"
     assert plan.requeue_after_s == 0.0, "nobody else looks when its time is over"
 
@@ -383,23 +306,6 @@ def test_replicas_below_min_insync_replicas_do_not_hinder_what_leaves_their_numb
         )
     )
     assert plan.status_first, state(plan)
-
-
-def test_a_plan_that_cannot_be_stored_says_how_to_get_a_smaller_one() -> None:
-    subject = rebalance()
-    rng = random.Random(1)
-    lists = [tuple(rng.sample(range(1, 1000), 6)) for _ in range(20_000)]
-    seen = view(orders(*lists), brokers=999)
-    result = PlannedChanges(
-        tuple(
-            PlannedChange("orders", p, replicas, (*replicas[1:], 1 + (replicas[0] + 500) % 999))
-            for p, replicas in enumerate(lists)
-            if 1 + (replicas[0] + 500) % 999 not in replicas
-        )
-    )
-    plan = reconciled(subject, seen, outcome(subject, result, seen))
-    assert state(plan)["Stalled"] == "True/TooLarge"
-    assert "pin topics (spec.rebalance.pinnedTopics)" in message(plan)
 
 
 def test_an_approved_plan_is_executed_and_its_leaders_are_elected() -> None:

@@ -131,17 +131,6 @@ def test_nor_does_one_when_it_is_undone_wherever_it_is(seed: int) -> None:
     assert job.is_in(Phase.UNDONE)
 
 
-def test_in_the_order_of_names_disks_would_overflow() -> None:
-    """The same plans without what waits: else the tests above would prove nothing."""
-    overflowed = 0
-    for seed in range(8):
-        disks = drawn(seed)
-        job = executed(dataclasses.replace(disks.plan, room=None))
-        job.settle()
-        overflowed += disks.are_full(job.cluster)
-    assert overflowed > 3
-
-
 # Broker 3 gives orders-1 to broker 4, and has room for orders-0 then.
 def chained() -> MovePlan:
     plan = MovePlan.of(

@@ -18,6 +18,7 @@ from regent.reconcile.reassignments.request import RefusedMove, SentMove
 from regent.reconcile.reassignments.transitions import throttle_events
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase, Progress
+from tests.support.present import present
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
     begun,
@@ -29,7 +30,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     state,
     tp,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, partition, view
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, status_of, view
 
 RATE = 10_000_000
 THROTTLE = {"bytesPerSecond": RATE}
@@ -61,8 +62,7 @@ def commands(plan: ReassignmentPlan) -> list[tuple[int | None, set[TopicPartitio
 
 
 def phase(plan: ReassignmentPlan) -> Phase | None:
-    assert plan.status is not None
-    return plan.status.phase
+    return status_of(plan).phase
 
 
 @pytest.mark.parametrize(("spec", "rate"), [({"throttle": THROTTLE}, RATE), ({}, None)])
@@ -154,16 +154,12 @@ class TestAdaptive:
         assert self.planned(on_its_way(8_000_000)).requeue_after_s == CHECKED_EVERY_S
 
     def test_the_status_has_the_rate_and_why_until_all_have_arrived(self) -> None:
-        status = self.planned(on_its_way(8_000_000)).status
-        assert status is not None
-        assert status.progress is not None
-        assert status.progress.throttle == 8_000_000
-        assert status.progress.throttle_reason == "lowered, since it was so"
-        arrived = self.planned(view(orders((1, 3), (4, 1)), brokers=4)).status
-        assert arrived is not None
+        status = present(self.planned(on_its_way(8_000_000)).status)
+        assert present(status.progress).throttle == 8_000_000
+        assert present(status.progress).throttle_reason == "lowered, since it was so"
+        arrived = present(self.planned(view(orders((1, 3), (4, 1)), brokers=4)).status)
         assert arrived.phase is Phase.COMPLETED
-        assert arrived.progress is not None
-        assert arrived.progress.throttle is None
+        assert present(arrived.progress).throttle is None
 
     @pytest.mark.parametrize(
         ("desired", "seen", "phase", "throttle"),
@@ -180,10 +176,8 @@ class TestAdaptive:
         where = on_its_way(8_000_000) if seen == "on its way" else ORIGIN
         subject = running(**self.SPEC, desiredState=desired)
         now = dataclasses.replace(request(subject, where), pace=self.PACE)
-        status = plan_reassignment(now).status
-        assert status is not None
-        assert status.progress is not None
-        assert (status.phase, status.progress.throttle) == (phase, throttle)
+        status = present(plan_reassignment(now).status)
+        assert (status.phase, present(status.progress).throttle) == (phase, throttle)
 
     def test_a_change_is_an_event_and_the_first_rate_is_none(self) -> None:
         before = Progress(total=2, throttle=16_000_000, throttle_reason="as it was found")

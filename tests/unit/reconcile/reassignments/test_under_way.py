@@ -134,12 +134,6 @@ def test_one_that_waits_for_the_end_of_a_cordon_does_not_go_on() -> None:
     assert found(body("a"), seen=cordoned) == held("a", waits, tp(0))
 
 
-def test_one_without_a_leader_to_copy_from_does_not_go_on() -> None:
-    leaderless = msgspec.structs.replace(moved(0, (1, 2), (3, 2)), leader=-1)
-    waits = "orders-0: it has no leader that its records can come from"
-    assert found(body("a"), seen=view(orders(leaderless))) == held("a", waits, tp(0))
-
-
 def test_one_that_is_paused_begins_nothing_and_what_is_on_its_way_arrives() -> None:
     paused = {**body("a", plan=plan((0, (1, 2), (3, 2)), (1, (1, 2), (3, 2))))}
     paused["spec"] = {**paused["spec"], "desiredState": "Paused"}

@@ -29,7 +29,7 @@ from tests.unit.reconcile.reassignments.reassigning import (
     with_default,
 )
 from tests.unit.reconcile.reassignments.rebalances import SEEN, outcome, rebalance, reconciled
-from tests.unit.reconcile.requests import topic, view
+from tests.unit.reconcile.requests import status_of, topic, view
 
 
 def plan_of(seen: ClusterView, *, min_insync: str | None = None, **spec: Any) -> ReassignmentPlan:
@@ -39,9 +39,8 @@ def plan_of(seen: ClusterView, *, min_insync: str | None = None, **spec: Any) ->
 
 
 def problems(plan: ReassignmentPlan) -> list[tuple[str, str]]:
-    assert plan.status is not None
     assert not plan.commands, "nothing is sent"
-    return [(problem.reason, problem.field) for problem in plan.status.problems]
+    return [(problem.reason, problem.field) for problem in status_of(plan).problems]
 
 
 def plan_json(*entries: Any, **rest: Any) -> str:
@@ -215,8 +214,7 @@ def test_what_only_a_change_of_the_resource_heals_is_refused(
     assert text in message(plan)
     assert state(plan)["Stalled"] == f"True/{problem[0]}"
     assert state(plan)["PlanReady"] == f"False/{problem[0]}"
-    assert plan.status is not None
-    assert plan.status.phase is Phase.INVALID
+    assert status_of(plan).phase is Phase.INVALID
 
 
 @pytest.mark.parametrize(("seen", "spec", "problem", "text"), WAITS.values(), ids=WAITS.keys())
@@ -228,8 +226,7 @@ def test_what_the_cluster_may_heal_is_waited_for(
     assert text in message(plan)
     assert state(plan)["Reconciling"] == f"True/{problem[0]}"
     assert state(plan)["Stalled"].startswith("False/")
-    assert plan.status is not None
-    assert plan.status.phase is Phase.PENDING
+    assert status_of(plan).phase is Phase.PENDING
 
 
 def test_fewer_replicas_than_min_insync_replicas_are_refused() -> None:
@@ -285,9 +282,8 @@ def test_topics_that_the_namespace_may_not_declare_are_refused_and_nothing_is_sa
 def test_new_plan_is_refused_when_the_rules_forbid_a_topic_of_it() -> None:
     subject = rebalance()
     plan = reconciled(subject, SEEN, outcome(subject), rules=("shop=others",))
-    assert plan.status is not None
-    assert (plan.status.phase, plan.status.plan, plan.commands) == (Phase.INVALID, None, ())
-    assert {each.reason for each in plan.status.problems} == {"TopicNameNotAllowed"}
+    assert (status_of(plan).phase, status_of(plan).plan, plan.commands) == (Phase.INVALID, None, ())
+    assert {each.reason for each in status_of(plan).problems} == {"TopicNameNotAllowed"}
 
 
 def test_partitions_that_another_reassignment_moves_are_waited_for() -> None:
