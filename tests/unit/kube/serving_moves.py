@@ -99,12 +99,9 @@ class ServedResource:
             serving.queue.close()
 
     async def wait_for(self, phase: str) -> None:
-        async def look() -> str | None:
-            return self.status.get("phase")
-
         await wait_until_async(
             # The first plan compiles the planner: that takes a busy machine more than a minute.
-            look,
+            lambda: self.status.get("phase"),
             until=lambda now: now == phase,
             timeout_s=240,
             describe=f"phase {phase}",

@@ -117,7 +117,13 @@ async def test_an_answer_without_end_is_none(
 
 @pytest.mark.parametrize(
     ("status", "kind"),
-    [(404, KubeNotFoundError), (409, KubeConflictError), (403, KubeApiError), (500, KubeApiError)],
+    [
+        (404, KubeNotFoundError),
+        (409, KubeConflictError),
+        (403, KubeApiError),
+        (422, KubeApiError),
+        (500, KubeApiError),
+    ],
 )
 async def test_refusals(
     client: KubeClient, server: Server, status: int, kind: type[KubeApiError]
@@ -162,7 +168,7 @@ async def test_nobody_answers(server: Server) -> None:
             await client.get("/a")
 
 
-@pytest.mark.parametrize("payload", ["[]", '"fine"', "null", ""])
+@pytest.mark.parametrize("payload", ["[]", '"fine"', "null", "", "<html>Please log in</html>"])
 async def test_an_answer_that_is_no_object_is_none(
     client: KubeClient, server: Server, payload: str
 ) -> None:

@@ -196,17 +196,6 @@ async def test_readings_become_one() -> None:
 
 
 @jumping
-async def test_a_refused_reading_is_refused_for_everybody() -> None:
-    port = Port()
-    port.answer = lambda _: Rejected(Reason.NOT_CONTROLLER, "no")
-    batcher = await _batcher(port)
-    answers = await asyncio.gather(
-        *(batcher.submit([DescribeTopicConfigs((name,))]) for name in "ab")
-    )
-    assert answers == [(Rejected(Reason.NOT_CONTROLLER, "no"),)] * 2
-
-
-@jumping
 async def test_batches_are_bounded() -> None:
     port = Port()
     batcher = await _batcher(port)

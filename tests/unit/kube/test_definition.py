@@ -152,10 +152,9 @@ async def checking(client: KubeClient) -> AsyncIterator[KubeHealth]:
 
 
 async def remark_of(health: KubeHealth, *, until: Callable[[str], bool]) -> str:
-    async def remark() -> str:
-        return health.remark() or ""
-
-    return await wait_until_async(remark, until=until, describe="another remark", timeout_s=60)
+    return await wait_until_async(
+        lambda: health.remark() or "", until=until, describe="another remark", timeout_s=60
+    )
 
 
 async def test_an_old_definition_is_named_until_it_is_updated(

@@ -114,10 +114,9 @@ async def test_whether_there_is_the_right_is_known_before_anything_is_deleted(
     end = DefinitionEnd(client, TOPIC)
     learning = asyncio.create_task(end.learn_right(every_s=3600.0, retry_s=0.0))
 
-    async def is_known() -> bool:
-        return end._was_readable
-
-    await wait_until_async(is_known, timeout_s=60, describe="the right to be known")
+    await wait_until_async(
+        lambda: end._was_readable, timeout_s=60, describe="the right to be known"
+    )
     assert len(server.requests) == 2
     await cancel((learning,))
     server.answers = [refusal(403)]

@@ -50,11 +50,11 @@ async def replicas_of(cluster: SimulatedCluster, name: str) -> list[tuple[int, .
 
 
 async def wait_for_cordon(controller: LiveController, brokers: tuple[int, ...]) -> None:
-    async def look() -> tuple[int, ...]:
-        return controller.view.cordoned
-
     await wait_until_async(
-        look, until=lambda now: now == brokers, timeout_s=60, describe=f"cordon of {brokers}"
+        lambda: controller.view.cordoned,
+        until=lambda now: now == brokers,
+        timeout_s=60,
+        describe=f"cordon of {brokers}",
     )
 
 
@@ -97,12 +97,11 @@ async def test_a_broker_is_drained_once_those_that_lead_instead_have_answered() 
         cluster.pause_broker(2)
         drain = drain_of(1, mode="Leadership")
         async with drain.served(controller):
-
-            async def look() -> str | None:
-                return drain.status.get("phase")
-
             await wait_until_async(
-                look, until=lambda phase: phase == "Verifying", timeout_s=60, describe="Verifying"
+                lambda: drain.status.get("phase"),
+                until=lambda phase: phase == "Verifying",
+                timeout_s=60,
+                describe="Verifying",
             )
             await wait_for_condition(drain, "Drained", "False")
             cluster.resume_broker(2)

@@ -152,44 +152,9 @@ async def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
     assert said.count("An Event cannot be recorded") == ENTRIES
 
 
-ENDING = {
-    "kind": "Status",
-    "metadata": {},
-    "status": "Failure",
-    "message": 'events "orders.1" is forbidden: unable to create new content in namespace shop '
-    "because it is being terminated",
-    "reason": "Forbidden",
-    "details": {
-        "name": "orders.1",
-        "kind": "events",
-        "causes": [
-            {
-                "reason": "NamespaceTerminating",
-                "message": "namespace shop is being terminated",
-                "field": "metadata.namespace",
-            }
-        ],
-    },
-    "code": 403,
-}
-FORBIDDEN = {
-    "kind": "Status",
-    "metadata": {},
-    "status": "Failure",
-    "message": 'events is forbidden: User "regent" cannot create resource "events"',
-    "reason": "Forbidden",
-    "details": {"kind": "events"},
-    "code": 403,
-}
-GONE = {
-    "kind": "Status",
-    "metadata": {},
-    "status": "Failure",
-    "message": 'namespaces "shop" not found',
-    "reason": "NotFound",
-    "details": {"name": "shop", "kind": "namespaces"},
-    "code": 404,
-}
+def refusal(code: int, **details: Any) -> web.Response:
+    status = {"kind": "Status", "metadata": {}, "message": "no", "code": code, "details": details}
+    return web.json_response(status, status=code)
 
 
 async def test_a_namespace_that_is_going_takes_no_events_and_nobody_is_warned(
@@ -197,10 +162,13 @@ async def test_a_namespace_that_is_going_takes_no_events_and_nobody_is_warned(
 ) -> None:
     caplog.set_level("INFO", "regent.kube.event_recorder")
     server = Server()
-    refused = web.json_response(ENDING, status=403)
-    gone = web.json_response(GONE, status=404)
-    forbidden = web.json_response(FORBIDDEN, status=403)
-    server.answers = [refused, web.json_response(ENDING, status=403), gone, forbidden]
+    ending = {"reason": "NamespaceTerminating", "field": "metadata.namespace"}
+    server.answers = [
+        refusal(403, name="orders.1", kind="events", causes=[ending]),
+        refusal(403, name="orders.1", kind="events", causes=[ending]),
+        refusal(404, name="shop", kind="namespaces"),
+        refusal(403, kind="events"),
+    ]
     async with serving(server) as server.url:
         client = KubeClient(
             max_connections=1, request_timeout_s=60, credentials=Credentials(server)

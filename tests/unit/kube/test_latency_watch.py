@@ -39,23 +39,22 @@ async def test_who_wants_to_know_is_told_after_the_next_round() -> None:
     try:
         assert watch.follow({1, 2, 9}) == {}
 
-        async def known() -> Mapping[int, float]:
-            return watch.follow({1, 2, 9})
-
-        found = await wait_until_async(known, describe="answers", timeout_s=30)
+        found = await wait_until_async(
+            lambda: watch.follow({1, 2, 9}), describe="answers", timeout_s=30
+        )
         assert found == {1: 0.01, 2: math.inf}
         assert set(answers.asked) == {1, 2}
     finally:
         await cancel((running,))
 
 
+@jumping
 async def test_nobody_is_asked_unless_somebody_wants_to_know() -> None:
     answers = Answers({1: 0.01})
-    watch = LatencyWatch(answers, view=lambda: VIEW, interval_s=0.001)
+    watch = LatencyWatch(answers, view=lambda: VIEW)
     running = asyncio.create_task(watch.run())
     watch.follow(())
-    for _ in range(20):
-        await asyncio.sleep(0)
+    await elapse(10 * INTERVAL_S)
     assert answers.asked == []
     await cancel((running,))
 

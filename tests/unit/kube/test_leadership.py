@@ -9,6 +9,7 @@ import pytest
 
 from regent.kube.client import KubeClient
 from regent.kube.errors import KubeUnavailableError
+from tests.support.present import present
 from tests.unit.kube.jumping_clock import elapse, run
 from tests.unit.kube.replicas_with_a_lease import (
     DURATION_S,
@@ -83,8 +84,7 @@ def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
         assert other.serves
         assert not observer.serves
         assert server.holder == other.name
-        assert server.body is not None
-        assert server.body["spec"]["leaseTransitions"] == 1
+        assert present(server.body)["spec"]["leaseTransitions"] == 1
 
     play(scenario)
 
@@ -142,7 +142,7 @@ def test_a_lease_whose_namespace_does_not_exist_is_reported(
     assert 'namespaces "kafka" not found' in problems
 
 
-@pytest.mark.parametrize("transitions", ["many", None, -7, [], {}, 1.5, True])
+@pytest.mark.parametrize("transitions", ["many", None, -7, [], 1.5, True, 2**31 - 1])
 def test_a_lease_whose_transitions_are_no_number_can_be_taken(transitions: object) -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.leadership.set_elected(True)
@@ -151,20 +151,7 @@ def test_a_lease_whose_transitions_are_no_number_can_be_taken(transitions: objec
         one.leadership.set_elected(False)
         await elapse(200)
         assert _count_serving(one, two) == 1
-        assert server.body is not None
-        assert server.body["spec"]["leaseTransitions"] == 1
-
-    play(scenario)
-
-
-def test_a_lease_with_the_largest_number_of_transitions_can_be_taken() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        one.leadership.set_elected(True)
-        await elapse(1)
-        server.edit(leaseTransitions=2**31 - 1, holderIdentity="somebody")
-        one.leadership.set_elected(False)
-        await elapse(200)
-        assert _count_serving(one, two) == 1
+        assert present(server.body)["spec"]["leaseTransitions"] < 2**31
 
     play(scenario)
 
@@ -300,15 +287,6 @@ def test_who_waits_for_the_lease_of_another_regent_notices() -> None:
         assert (waiting.rival, holder.rival) == (holder.name, None)
 
     _play_rivals(scenario)
-
-
-def test_replicas_of_one_regent_are_no_rivals() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        one.leadership.set_elected(True)
-        await elapse(60)
-        assert (one.rival, two.rival) == (None, None)
-
-    play(scenario)
 
 
 def test_a_lease_that_does_not_say_what_its_holder_serves_is_nobodys_else() -> None:

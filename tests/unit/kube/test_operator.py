@@ -109,9 +109,7 @@ async def stop(operator: KubeOperator, tasks: Sequence[asyncio.Task[None]]) -> N
 
 
 @jumping
-async def test_a_configuration_that_changed_unnoticed_is_read_with_the_next_resync() -> (
-    None
-):
+async def test_a_configuration_that_changed_unnoticed_is_read_with_the_next_resync() -> None:
     """As when a broker dies between the two writes, or a notification cannot be read."""
     stored = body(version="5", config={"retention.ms": "1000"})
     port, client = Port(), OneObject(stored)

@@ -57,7 +57,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
 from tests.unit.reconcile.requests import view
 
 
-
 def now() -> datetime:
     return datetime(2026, 1, 1, tzinfo=UTC)
 

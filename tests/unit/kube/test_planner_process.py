@@ -178,10 +178,7 @@ async def test_of_what_a_planner_complains_of_the_end_is_kept(tmp_path: Path) ->
 async def test_a_planner_that_nobody_waits_for_is_ended(planners: Callable[[], set[str]]) -> None:
     running = asyncio.create_task(PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())))
 
-    async def look() -> set[str]:
-        return planners()
-
-    await wait_until_async(look, timeout_s=30, describe="the planner to be started")
+    await wait_until_async(lambda: planners(), timeout_s=30, describe="the planner to be started")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

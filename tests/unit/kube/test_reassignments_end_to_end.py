@@ -96,11 +96,8 @@ async def test_which_partitions_of_others_lack_replicas_is_known_from_the_view()
         move = reassignment(assignments=assign((2,)))
 
         async def lags(serving: Serving, *, expected: Lagging) -> None:
-            async def look() -> Lagging:
-                return serving.around.paces.lagging.look(controller.view)
-
             await wait_until_async(
-                look,
+                lambda: serving.around.paces.lagging.look(controller.view),
                 until=lambda found: found == expected,
                 timeout_s=60,
                 describe=f"{expected} to be seen",

@@ -135,26 +135,23 @@ async def planning(
 
 
 async def until_asked(runner: Runner, times: int = 1) -> None:
-    async def asked() -> bool:
-        return len(runner.tasks) == times
-
-    await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+    await wait_until_async(
+        lambda: len(runner.tasks) == times, timeout_s=60, describe="the planner to be asked"
+    )
 
 
 async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
-    async def look() -> bool:
-        return made.outcome_for(key, "u1") is not None
-
-    await wait_until_async(look, timeout_s=60, describe="an outcome")
+    await wait_until_async(
+        lambda: made.outcome_for(key, "u1") is not None, timeout_s=60, describe="an outcome"
+    )
     found = present(made.outcome_for(key, "u1"))
     return found.result
 
 
 async def until_given_up(runner: Runner, *owners: PlanOwner) -> None:
-    async def given_up() -> bool:
-        return runner.given_up == list(owners)
-
-    await wait_until_async(given_up, timeout_s=60, describe="jobs to be deleted")
+    await wait_until_async(
+        lambda: runner.given_up == list(owners), timeout_s=60, describe="jobs to be deleted"
+    )
 
 
 async def settled() -> None:

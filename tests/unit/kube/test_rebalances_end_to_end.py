@@ -164,17 +164,15 @@ async def test_a_plan_is_not_made_to_its_end_for_a_resource_that_is_gone(tmp_pat
         planner.gate.clear()
         move = rebalance(planner)
 
-        async def asked() -> int:
-            return len(planner.tasks)
-
-        async def cancelled() -> int:
-            return planner.cancelled
-
         async with move.served(controller) as serving:
-            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+            await wait_until_async(
+                lambda: len(planner.tasks), timeout_s=60, describe="the planner to be asked"
+            )
             serving.delete()
             serving.queue.add(move.key)
-            await wait_until_async(cancelled, timeout_s=60, describe="it to be cancelled")
+            await wait_until_async(
+                lambda: planner.cancelled, timeout_s=60, describe="it to be cancelled"
+            )
 
 
 async def test_a_process_that_ends_ends_its_planner(tmp_path: Path) -> None:
@@ -184,11 +182,10 @@ async def test_a_process_that_ends_ends_its_planner(tmp_path: Path) -> None:
         planner.gate.clear()
         move = rebalance(planner)
 
-        async def asked() -> int:
-            return len(planner.tasks)
-
         async with move.served(controller):
-            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+            await wait_until_async(
+                lambda: len(planner.tasks), timeout_s=60, describe="the planner to be asked"
+            )
         assert planner.cancelled == 1
 
 
@@ -217,15 +214,14 @@ async def test_plan_is_refused_when_it_moves_a_foreign_topic_created_after_the_s
         planner.handed_in = PlannedChanges((PlannedChange("foreign", 0, (1, 2), (1, 3)),))
         move = rebalance(planner, rules=("shop=orders",))  # approved automatically
 
-        async def asked() -> int:
-            return len(planner.tasks)
-
         async def seen() -> tuple[list[str], str | None]:
             found = [each["message"] for each in move.status.get("problems", ())]
             return found, move.status.get("startedAt")
 
         async with move.served(controller):
-            await wait_until_async(asked, timeout_s=60, describe="the planner to be asked")
+            await wait_until_async(
+                lambda: len(planner.tasks), timeout_s=60, describe="the planner to be asked"
+            )
             create_topic(cluster, controller, "foreign", [(1, 2)])
             planner.gate.set()
             problems, started_at = await wait_until_async(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 import uuid
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,14 @@ class TestTopicMemory:
         assert known(other) is None
 
 
+def working(
+    queue: WorkQueue[ObjectKey], reconcile: Callable[[ObjectKey], Awaitable[Reconciled]]
+) -> asyncio.Task[None]:
+    """A worker that has begun."""
+    metrics = ResourceMetrics(CollectorRegistry())
+    return asyncio.create_task(work(queue, reconcile, metrics=metrics, entries=EntryBudget()))
+
+
 class TestWorker:
     def test_what_has_kept_the_loop_busy_rests(self) -> None:
         looks: list[float] = []
@@ -238,14 +247,7 @@ class TestWorker:
         async def scenario() -> None:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             queue.add(ObjectKey("KafkaTopic", "shop", "large"))
-            worker = asyncio.create_task(
-                work(
-                    queue,
-                    reconcile,
-                    metrics=ResourceMetrics(CollectorRegistry()),
-                    entries=EntryBudget(),
-                )
-            )
+            worker = working(queue, reconcile)
             await elapse(100)
             worker.cancel()
 
@@ -268,14 +270,7 @@ class TestWorker:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             for name in ("busy", "broken", "again", "fine"):
                 queue.add(ObjectKey("KafkaTopic", "shop", name))
-            worker = asyncio.create_task(
-                work(
-                    queue,
-                    reconcile,
-                    metrics=ResourceMetrics(CollectorRegistry()),
-                    entries=EntryBudget(),
-                )
-            )
+            worker = working(queue, reconcile)
             await elapse(200)
             assert queue.is_idle
             worker.cancel()
@@ -313,14 +308,7 @@ class TestWorker:
             queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
             for number in range(500):
                 queue.add(ObjectKey("KafkaTopic", "shop", f"t-{number}"))
-            worker = asyncio.create_task(
-                work(
-                    queue,
-                    reconcile,
-                    metrics=ResourceMetrics(CollectorRegistry()),
-                    entries=EntryBudget(),
-                )
-            )
+            worker = working(queue, reconcile)
             await elapse(170)
             worker.cancel()
 

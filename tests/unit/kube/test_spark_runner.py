@@ -201,10 +201,9 @@ def run(spark: SparkRunner) -> asyncio.Task[object]:
 async def followed(server: ApiServer) -> None:
     """Wait until the job is followed."""
 
-    async def looked() -> bool:
-        return server.looks > 0
-
-    await wait_until_async(looked, timeout_s=60, describe="the job to be looked at")
+    await wait_until_async(
+        lambda: server.looks > 0, timeout_s=60, describe="the job to be looked at"
+    )
 
 
 async def test_without_the_spark_operator_it_says_so(spark: SparkRunner, server: ApiServer) -> None:
@@ -384,10 +383,7 @@ async def test_an_api_server_that_is_away_is_waited_for(
     await followed(server)
     server.is_failing = True
 
-    async def failures() -> bool:
-        return server.failures > 1
-
-    await wait_until_async(failures, timeout_s=60, describe="questions to fail")
+    await wait_until_async(lambda: server.failures > 1, timeout_s=60, describe="questions to fail")
     assert not running.done()
     server.job, server.is_failing = job_body("FAILED"), False
     result = await running

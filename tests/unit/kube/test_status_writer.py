@@ -232,25 +232,6 @@ def test_an_object_that_is_gone() -> None:
     assert bench.write(partitions=2) is WriteResult.GONE
 
 
-def test_an_object_that_goes_during_a_conflict() -> None:
-    bench = Bench()
-    versions = iter([bench.store.change])
-
-    def vanish() -> None:
-        next(versions)()
-
-    bench.store.before_write = [vanish]
-    original = bench.store.request
-
-    async def request(method: str, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        if method == "GET":
-            bench.store.stored = None
-        return await original(method, *args, **kwargs)
-
-    bench.store.request = request  # type: ignore[method-assign]
-    assert bench.write(partitions=2) is WriteResult.GONE
-
-
 def test_another_object_of_the_same_name() -> None:
     bench = Bench()
     status = KafkaTopicStatus(partitions=2)

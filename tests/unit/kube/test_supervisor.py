@@ -8,7 +8,6 @@ import pytest
 
 from regent.kube.health import KubeHealth
 from regent.kube.supervisor import FORGET_AFTER_S, supervise
-from regent.kube.work_queue import BACKOFF_MAX_S
 from tests.unit.kube.jumping_clock import elapse, run
 
 
@@ -45,12 +44,6 @@ def test_it_is_started_again_with_growing_pauses(caplog: pytest.LogCaptureFixtur
     assert side.began_at == [0, 0.5, 1.5, 3.5]
     assert health.restarts == 3
     assert "ZeroDivisionError: a defect" in caplog.text
-
-
-def test_a_permanent_defect_is_no_hot_loop() -> None:
-    side, _ = _supervised(*[0] * 12)
-    pauses = [b - a for a, b in zip(side.began_at, side.began_at[1:], strict=False)]
-    assert pauses[-1] == BACKOFF_MAX_S
 
 
 def test_a_defect_after_a_long_time_counts_as_the_first() -> None:

@@ -73,10 +73,12 @@ async def until(
     *,
     describe: str,
 ) -> None:
-    async def look() -> tuple[str, str, str]:
-        return conditions(resource).get(condition, ("", "", ""))
-
-    await wait_until_async(look, until=expected, timeout_s=60, describe=describe)
+    await wait_until_async(
+        lambda: conditions(resource).get(condition, ("", "", "")),
+        until=expected,
+        timeout_s=60,
+        describe=describe,
+    )
 
 
 def reasons(topic: ServedResource) -> list[str]:

@@ -147,15 +147,6 @@ def test_a_clock_that_is_ahead_makes_no_topic_idle(
     assert asked_once(records, clocks=clocks).recent == (0,)
 
 
-def test_every_broker_coordinates_groups() -> None:
-    records = Records()
-    records.groups = {3: {"billing": "subscribed"}, 1: {"audit": "committed offsets"}}
-    assert asked_once(records).groups == (
-        ("audit", "committed offsets"),
-        ("billing", "subscribed"),
-    )
-
-
 def test_whoever_does_not_answer_leaves_it_unknown() -> None:
     records = Records()
     records.silent = {2: "timed out"}

@@ -20,13 +20,9 @@ from regent.resources.broker_drain import UnreadableDrain
 from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka_topic
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.reassignments import reassigning
-from tests.unit.reconcile.requests import NOW, OWNED, request, resource, status_of, view
+from tests.unit.reconcile.requests import NOW, OWNED, request, resource, state, status_of, view
 
 HOLDER = "example.com/hold"
-
-
-def conditions_of(plan: Plan[Any]) -> dict[str, str]:
-    return {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
 
 
 def topic(*finalizers: str) -> Plan[Any]:
@@ -88,7 +84,7 @@ def test_while_somebody_else_keeps_it_nothing_is_known_any_more(
 ) -> None:
     plan = planned(HOLDER)
     assert plan.commands == ()
-    conditions = conditions_of(plan)
+    conditions = state(plan)
     assert conditions.pop("Ready") == "False/BeingDeleted"
     assert conditions.pop("Reconciling") == "True/BeingDeleted"
     assert conditions.pop("Stalled") == "False/NotStalled"
@@ -102,7 +98,7 @@ def test_regents_finalizer_goes_first_whoever_has_put_it_there(
 ) -> None:
     plan = planned(FINALIZER, HOLDER)
     assert (plan.finalizer, plan.status) == (FinalizerAction.REMOVE, None)
-    held = conditions_of(Plan(status=plan.status_if_held))
+    held = state(Plan(status=plan.status_if_held))
     assert held.pop("Ready") == "False/WriteRefused"
     assert held.pop("Reconciling") == "True/WriteRefused"
     assert held.pop("Stalled") == "False/NotStalled"

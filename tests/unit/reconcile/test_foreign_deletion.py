@@ -316,10 +316,6 @@ class TestOneThatNoStatusRecords:
         assert command.topic_id == SPARE_ID
         assert plan.status_first
 
-    def test_as_long_as_it_has_not_shown_nothing_is_lost(self) -> None:
-        plan = plan_topic(request(resource(), view(), config={}, created=self.MADE))
-        assert status_of(plan).last_foreign_deletion is None
-
     def test_another_one_of_that_name_is_reported_and_nobody_deletes_it(self) -> None:
         known, other = topic(topic_id=None, czxid=0x2A), topic(topic_id=None, czxid=0x2B)
         subject, plan = self._look(view(other), made=self.WITHOUT_ID, known=known)

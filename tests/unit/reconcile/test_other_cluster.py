@@ -109,13 +109,6 @@ def test_and_a_topic_that_is_there_already_is_an_existing_one() -> None:
     assert status_of(adopted).managed_config == ()
 
 
-def test_a_finalizer_from_the_other_cluster_proves_nothing_here() -> None:
-    plan = look(topic(), clusterId="cluster-a", deletionPolicy="Delete", deleted=True)
-    assert plan.commands == ()
-    assert plan.finalizer is FinalizerAction.REMOVE
-    assert [event.reason for event in plan.events] == ["TopicRetained"]
-
-
 @pytest.mark.parametrize("status", [{}, {**ELSEWHERE, "clusterId": "cluster-a"}])
 def test_a_resource_for_another_cluster_is_not_carried_out(status: dict[str, Any]) -> None:
     plan = look(topic(), clusterId="cluster-b", status=status)

@@ -18,7 +18,6 @@ from regent.resources.kafka_topic_status import DeletionPolicy, Ownership
 from tests.unit.reconcile.requests import (
     FIRST_ID,
     ID,
-    READY,
     SPARE_ID,
     after,
     attempt,
@@ -51,13 +50,6 @@ class TestIntent:
         (command,) = plan.commands
         assert isinstance(command, CreateTopic)
         assert command.topic_id == SPARE_ID
-
-    def test_the_stored_id_is_used_again(self) -> None:
-        plan = plan_topic(request(_intending()))
-        assert not plan.status_first
-        (command,) = plan.commands
-        assert isinstance(command, CreateTopic)
-        assert command.topic_id == ID
 
     @pytest.mark.parametrize("policy", ["Refuse", "Preview"])
     def test_the_topic_with_the_intended_id_is_its_own(self, policy: str) -> None:
@@ -98,17 +90,6 @@ class TestIntent:
         seen = view(topic(topic_id=topic_id))
         plan = plan_topic(request(_intending(), seen, config={}, created=made))
         assert status_of(plan).ownership is Ownership.CREATED
-
-    def test_a_topic_created_by_somebody_else_meanwhile_is_not(self) -> None:
-        made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
-        seen = view(topic(topic_id=FOREIGN_ID))
-        plan = plan_topic(request(_intending(), seen, config={}, created=made))
-        assert state(plan)["Stalled"] == "True/AdoptionRefused"
-
-    def test_with_adopt_an_uncertain_topic_counts_as_adopted(self) -> None:
-        plan = plan_topic(request(_intending("Adopt"), view(topic(topic_id=None)), config={}))
-        assert status_of(plan).ownership is Ownership.ADOPTED
-        assert [event.reason for event in plan.events] == ["TopicAdopted"]
 
     def test_a_changed_resource_does_not_create_a_topic_that_is_about_to_show(self) -> None:
         made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
@@ -188,23 +169,6 @@ class TestFirstTopic:
         assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 4)
         late = plan_topic(self._creating(unborn, retry_in_s=0))
         assert state(late)["Reconciling"] == "True/Creating"
-
-    def test_what_does_not_show_in_time_is_sent_again_and_told(self) -> None:
-        plan = plan_topic(self._creating(retry_in_s=0))
-        assert plan.commands == (self.MADE,)
-        assert state(plan)["Reconciling"] == "True/Creating"
-
-    def test_what_is_ready_is_said_at_once(self) -> None:
-        plan = plan_topic(self._creating(topic(topic_id=FIRST_ID)))
-        assert state(plan) == READY
-        assert status_of(plan).ownership is Ownership.CREATED
-
-    def test_after_a_crash_it_is_known_as_created(self) -> None:
-        subject = resource(finalizer=True)
-        plan = plan_topic(request(subject, view(topic(topic_id=FIRST_ID)), config={}))
-        assert status_of(plan).ownership is Ownership.CREATED
-        assert status_of(plan).deletion_policy is DeletionPolicy.DELETE
-        assert plan.events == ()
 
     def test_after_a_crash_a_resource_that_was_deleted_deletes_it(self) -> None:
         gone = resource(finalizer=True, deleted=True)

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from regent.controller.commands import (
-    Accepted,
     AlterTopicConfig,
     CreatePartitions,
     ReassignTopic,
@@ -22,7 +21,6 @@ from regent.resources.conditions import ConditionType
 from tests.unit.reconcile.requests import (
     ID,
     READY,
-    attempt,
     owned,
     partition,
     request,
@@ -114,13 +112,6 @@ class TestMore:
         assert back is not None
         assert [event.reason for event in transition_events(asked, back)] == []
 
-    def test_it_is_not_sent_again_before_it_shows(self) -> None:
-        sent = attempt(MORE, Accepted(), retry_in_s=7)
-        plan = plan_topic(request(owned(replicas=3), seen(topic()), config={}, attempts=[sent]))
-        assert plan.commands == ()
-        assert plan.requeue_after_s == 7
-        assert state(plan)["Reconciling"] == "True/ReplicasChanging"
-
     def test_new_partitions_come_first(self) -> None:
         subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})
         plan = plan_topic(request(subject, seen(topic()), config={}))
@@ -133,13 +124,6 @@ class TestMore:
     def test_partitions_that_differ_become_equal(self) -> None:
         plan = plan_topic(request(owned(), seen(topic((1, 2), (1, 2, 3), (3,))), config={}))
         assert plan.commands == (ReassignTopic("orders", {1: (1, 2), 2: (3, 1)}, ID),)
-
-    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
-    def test_not_while_nothing_may_be_written(self, policy: str) -> None:
-        subject = owned(replicas=3, managementPolicy=policy)
-        plan = plan_topic(request(subject, seen(topic()), config={}))
-        assert plan.commands == ()
-        assert "replicas is 2 instead of 3" in said(plan).message
 
 
 class TestManyPartitions:
@@ -174,11 +158,7 @@ class TestRefusals:
         plan = plan_topic(request(owned(replicas=1), seen(topic(), min_isr=default), config=config))
         assert plan.commands == ()
         assert state(plan)["Stalled"] == "True/ReplicasMismatch"
-        assert said(plan).message == (
-            "spec.replicas: the topic has 2 replicas per partition, 1 are declared, but "
-            f"{whose} min.insync.replicas is 2: every write with acks=all would fail; set replicas "
-            "to at least 2, or lower min.insync.replicas first"
-        )
+        assert f"{whose} min.insync.replicas is 2" in said(plan).message
 
     def test_the_topics_own_value_counts_before_the_default(self) -> None:
         config = {"min.insync.replicas": "1"}
@@ -196,27 +176,16 @@ class TestRefusals:
         plan = plan_topic(request(owned(replicas=4), seen(topic()), config={}))
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
-        assert said(plan).message == (
-            "spec.replicas: 4 replicas need 4 live brokers, there are 3 that can get some "
-            "([1, 2, 3]); waiting for more, for partitions [0, 1]; trying again"
-        )
+        assert said(plan).message.startswith("spec.replicas: 4 replicas need 4 live brokers")
 
-    def test_a_broker_that_shuts_down_does_not_count(self) -> None:
-        stopping = msgspec.structs.replace(seen(topic()), shutting_down=(3,))
-        plan = plan_topic(request(owned(replicas=3), stopping, config={}))
+    @pytest.mark.parametrize("field", ["shutting_down", "cordoned"])
+    def test_a_broker_that_goes_gets_no_replica(self, field: str) -> None:
+        """It shuts down, or is being drained."""
+        going = msgspec.structs.replace(seen(topic()), **{field: (3,)})
+        plan = plan_topic(request(owned(replicas=3), going, config={}))
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
-
-    def test_a_broker_that_is_being_drained_gets_no_replica(self) -> None:
-        cordoned = msgspec.structs.replace(seen(topic()), cordoned=(3,))
-        plan = plan_topic(request(owned(replicas=3), cordoned, config={}))
-        assert plan.commands == ()
-        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
-        assert said(plan).message == (
-            "spec.replicas: 3 replicas need 3 live brokers, there are 2 that can get some "
-            "([1, 2]), [3] get none: they shut down, or a BrokerDrain has cordoned them; waiting "
-            "for more, for partitions [0, 1]; trying again"
-        )
+        assert "[3] get none: they shut down, or a BrokerDrain" in said(plan).message
 
     def test_racks_of_some_brokers_only(self) -> None:
         racks = {1: "a", 2: "b", 3: None}

@@ -240,9 +240,6 @@ class TestProtection:
         assert state(plan)["Stalled"] == "True/DeletionProtected"
         assert "set deletionPolicy to Retain" in said(plan).message
 
-    def test_and_no_longer(self) -> None:
-        assert _released(plan_topic(deleted(view(), deletionPolicy="Protect")), "TopicDeleted")
-
     def test_internal_topics_are_never_deleted(self) -> None:
         name = "__consumer_offsets"
         for policy in ("Delete", "Protect", None):

@@ -94,17 +94,6 @@ class TestManagement:
         assert state(plan)["Synced"] == "False/Drifted"
         assert len(status_of(plan).drift) == 1
 
-    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
-    def test_a_missing_topic_stalls(self, policy: str) -> None:
-        plan = plan_topic(request(resource(managementPolicy=policy)))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/TopicNotFound"
-
-    def test_paused_keeps_what_it_owns(self) -> None:
-        plan = plan_topic(request(owned(managementPolicy="Paused"), view(topic()), config={}))
-        assert plan.finalizer is FinalizerAction.LEAVE
-        assert status_of(plan).ownership is Ownership.CREATED
-
     def test_observing_lets_go(self) -> None:
         plan = plan_topic(request(owned(managementPolicy="Observe"), view(topic()), config={}))
         assert plan.finalizer is FinalizerAction.REMOVE

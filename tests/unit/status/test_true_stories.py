@@ -46,6 +46,13 @@ def ask_for_isr(world: World, controller: KafkaController, isr: tuple[int, ...])
     world.process(controller, e.AlterPartitionReceived((Asked(request, "token"),)))
 
 
+def tells(told: list[str], *texts: str) -> bool:
+    """Whether a story has all texts; those that are missing are printed."""
+    missing = [text for text in texts if text not in "\n".join(told)]
+    print("missing:", missing, "in:", *told, sep="\n")
+    return not missing
+
+
 class TestTrueStories:
     def test_nothing_has_happened(self) -> None:
         world, controller = cluster()
@@ -87,29 +94,18 @@ class TestTrueStories:
         world, controller = cluster()
         request = e.commands_received((ControlledShutdown(1, -1),), reply_to="token")
         world.process(controller, request)
-        assert story(world, "t-0", controller) == [
-            "",
-            "t-0: broker 2 leads; leader epoch 6, ISR [2, 3], replicas [1, 2, 3].",
-            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is stopping since "
-            f"{LATER}.",
-            f"  Since controller epoch 1 began at {BEGAN}:",
-            "    Before: broker 1 led; leader epoch 5, ISR [1, 2, 3], as of controller epoch 0.",
-            f"    {LATER}  Broker 1 is stopping (controlled shutdown). Broker 2 was elected "
-            "leader, since the leader before is stopping. Leader epoch 6, ISR [2, 3].",
-        ]
+        stopping = f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is "
+        assert tells(
+            story(world, "t-0", controller),
+            f"{stopping}stopping since {LATER}.",
+            "Broker 1 is stopping (controlled shutdown). Broker 2 was elected leader",
+        )
         request = e.commands_received((ControlledShutdown(3, -1),), reply_to="token")
         world.process(controller, request)
-        assert story(world, "t-1", controller)[-1] == (
-            f"    {LATER}  Broker 3 is stopping (controlled shutdown). Broker 3 was taken out of "
-            "the ISR. Leader epoch 6, ISR [2]."
-        )
+        assert tells(story(world, "t-1", controller), "Broker 3 was taken out of the ISR.")
         world.stop_broker(1)
         world.deliver(controller)
-        (absence, _) = story(world, "t-0", controller)[2:4]
-        assert absence == (
-            f"  Broker 1 is not in the ISR since {LATER}: it was stopping. It is down since "
-            f"{LATER}."
-        )
+        assert tells(story(world, "t-0", controller), f"{stopping}down since {LATER}.")
 
     def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:
         world, controller = cluster()
@@ -118,10 +114,10 @@ class TestTrueStories:
         world.driver.now_ms += 1_000
         world.start_broker(3)
         world.deliver(controller)
-        later = "1970-01-12T13:47:41.123Z"
-        assert (
-            f"  Broker 3 is not in the ISR since {LATER}: it failed. It is live since {later}, and "
-            "has not caught up." in story(world, "t-1", controller)
+        assert tells(
+            story(world, "t-1", controller),
+            f"Broker 3 is not in the ISR since {LATER}: it failed. It is live since "
+            "1970-01-12T13:47:41.123Z, and has not caught up.",
         )
 
     def test_a_broker_that_was_down_when_the_topic_was_created(self) -> None:
@@ -130,28 +126,25 @@ class TestTrueStories:
         world.deliver(controller)
         world.create_topic("u", {0: (1, 2, 3)})
         world.deliver(controller)
-        assert (
-            f"  Broker 1 is not in the ISR since the partition came into being at {LATER}. It is "
-            f"down since {LATER}." in story(world, "u-0", controller)
+        assert tells(
+            story(world, "u-0", controller),
+            f"not in the ISR since the partition came into being at {LATER}. It is down since",
+            "The topic was created. Broker 2 became its first leader.",
         )
 
     def test_a_leader_that_has_a_replica_of_a_former_topic(self) -> None:
         cause = {"kind": CauseKind.LEADER_OF_FORMER_TOPIC, "brokers": [{"id": 1}]}
         change = {"kind": ChangeKind.REPLICA_OFFLINE, "cause": cause}
-        assert reason_of_absence(1, change) == "it has a replica of another topic of that name"
+        assert "another topic of that name" in str(reason_of_absence(1, change))
 
     def test_all_brokers_fail_together(self) -> None:
         world, controller = cluster()
         world.stop_broker(1, 2, 3)
         world.deliver(controller)
-        told = story(world, "t-0", controller)
-        assert told[2] == (
-            "  It comes online when broker 1, 2 or 3 returns: only brokers 1, 2 and 3 have every "
-            "acknowledged record."
-        )
-        assert told[-1].endswith(
-            "The ISR keeps its last members, brokers 1, 2 and 3. The partition lost its leader. "
-            "Leader epoch 6, ISR [1, 2, 3]."
+        assert tells(
+            story(world, "t-0", controller),
+            "It comes online when broker 1, 2 or 3 returns: only brokers 1, 2 and 3 have every",
+            "The ISR keeps its last members, brokers 1, 2 and 3. The partition lost its leader.",
         )
 
     def test_a_bounce(self) -> None:
@@ -159,12 +152,11 @@ class TestTrueStories:
         world.bounce_broker(1)
         world.deliver(controller)
         epoch = active_context(controller).cluster.brokers[1].epoch
-        told = story(world, "t-0", controller)
-        assert told[-1] == (
-            f"    {LATER}  Broker 1 was restarted (new broker epoch {epoch}). Broker 2 was elected "
-            "leader from the ISR. Leader epoch 6, ISR [2, 3]."
+        assert tells(
+            story(world, "t-0", controller),
+            f"Broker 1 is not in the ISR since {LATER}: it was restarted.",
+            f"Broker 1 was restarted (new broker epoch {epoch}). Broker 2 was elected leader",
         )
-        assert f"  Broker 1 is not in the ISR since {LATER}: it was restarted." in told[2]
 
     def test_a_follower_that_fell_behind_before_the_leader_failed(self) -> None:
         world, controller = cluster()
@@ -172,61 +164,44 @@ class TestTrueStories:
         world.stop_broker(1)
         world.deliver(controller)
         told = story(world, "t-0", controller)
-        assert told[2] == (
-            f"  Broker 1 is not in the ISR since {LATER}: it failed. It is down since {LATER}."
+        assert tells(
+            told,
+            f"Broker 1 is not in the ISR since {LATER}: it failed. It is down since {LATER}.",
+            f"Broker 3 is not in the ISR since {LATER}: the leader took it out, because it stopped",
         )
-        assert told[3].startswith(
-            f"  Broker 3 is not in the ISR since {LATER}: the leader took it out, because it "
-            "stopped fetching, or fell behind. It is live"
-        )
-        assert told[-2] == (
-            f"    {LATER}  By then the leader, broker 1, had taken broker 3 out of the ISR: it "
-            "stopped fetching, or fell behind. Leader epoch 5, ISR [1, 2]."
-        )
-        assert f"{LATER}  Broker 1 failed: ZooKeeper session" in told[-1]
+        assert "By then the leader, broker 1, had taken broker 3 out of the ISR" in told[-2]
+        assert "Broker 1 failed: ZooKeeper session" in told[-1]
 
     def test_a_leader_that_asks_for_another_isr(self) -> None:
         """As leaders do from inter.broker.protocol.version 2.7 on."""
         world, controller = cluster()
         ask_for_isr(world, controller, (1, 2))
         told = story(world, "t-0", controller)
-        assert told[2].startswith(
-            f"  Broker 3 is not in the ISR since {LATER}: the leader took it out, because it "
-            "stopped fetching, or fell behind. It is live"
-        )
-        assert told[-1] == (
-            f"    {LATER}  The leader, broker 1, took broker 3 out of the ISR: it stopped "
-            "fetching, or fell behind. Leader epoch 5, ISR [1, 2]."
-        )
+        assert tells(told, f"Broker 3 is not in the ISR since {LATER}: the leader took it out")
+        assert "The leader, broker 1, took broker 3 out of the ISR" in told[-1]
         ask_for_isr(world, controller, (1, 2, 3))
-        assert story(world, "t-0", controller)[-1] == (
-            f"    {LATER}  The leader, broker 1, took broker 3 into the ISR. Leader epoch 5, ISR "
-            "[1, 2, 3]."
-        )
+        told = story(world, "t-0", controller)
+        assert "The leader, broker 1, took broker 3 into the ISR." in told[-1]
 
     def test_an_offline_partition_and_what_would_help(self) -> None:
         world, controller = cluster()
         configure(world, min_insync_replicas="2")
         world.stop_broker(3)
         world.deliver(controller)
-        assert (
-            "  The ISR has 1 of the 2 replicas of min.insync.replicas: producers with acks=all are "
-            "refused." in story(world, "t-1", controller)
+        assert tells(
+            story(world, "t-1", controller),
+            "The ISR has 1 of the 2 replicas of min.insync.replicas: producers with acks=all are",
         )
         world.stop_broker(2)
         world.deliver(controller)
         world.start_broker(3)
         world.deliver(controller)
-        told = story(world, "t-1", controller)
-        assert told[1:4] == [
+        assert tells(
+            story(world, "t-1", controller),
             "t-1: offline, nobody leads; leader epoch 7, ISR [2], replicas [2, 3].",
-            "  It comes online when broker 2 returns: only broker 2 has every acknowledged record.",
-            "  An unclean election would make broker 3 the leader, and what only the ISR has would "
-            "be lost: unclean.leader.election.enable=true on the topic.",
-        ]
-        assert told[-1].endswith(
-            "The ISR keeps its last member, broker 2. The partition lost its leader. Leader epoch "
-            "7, ISR [2]."
+            "It comes online when broker 2 returns: only broker 2 has every acknowledged record.",
+            "An unclean election would make broker 3 the leader",
+            "The ISR keeps its last member, broker 2. The partition lost its leader.",
         )
         assert exit_status(report_on(world, "t", controller)) is ExitStatus.OFFLINE_PARTITIONS
 
@@ -237,36 +212,26 @@ class TestTrueStories:
         world.deliver(controller)
         world.stop_broker(2)
         world.deliver(controller)
-        told = story(world, "t-1", controller)
-        assert told[-1].endswith(
-            "ended. Broker 3 was elected leader from outside the ISR [2] (unclean election): "
-            "acknowledged records may be lost. Leader epoch 6, ISR [3]."
+        assert tells(
+            story(world, "t-1", controller),
+            f"since {LATER}: an unclean election left it out.",
+            "Broker 3 was elected leader from outside the ISR [2] (unclean election): "
+            "acknowledged records may be lost.",
         )
-        assert f"since {LATER}: an unclean election left it out." in told[2]
 
     def test_a_failed_log_directory(self) -> None:
         world, controller = cluster()
         for replica in (3, 2):
             answer = LeaderAndIsrResponse(replica, 0, {T1: KAFKA_STORAGE_ERROR}, {T1: False})
             world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
-        told = story(world, "t-1", controller)
-        assert told[1:3] == [
-            "t-1: offline, nobody leads; leader epoch 7, ISR [2], replicas [2, 3].",
-            "  Its replica on broker 2 is on a failed log directory: it comes online when the "
-            "directory is repaired and the broker restarted.",
-        ]
-        assert (
-            f"since {LATER}: it lost the log directory. It is live, and its replica is on a failed "
-            "log directory." in told[3]
+        assert tells(
+            story(world, "t-1", controller),
+            "Its replica on broker 2 is on a failed log directory: it comes online when the",
+            f"since {LATER}: it lost the log directory. It is live, and its replica is on a failed",
         )
-
-    def test_a_failed_log_directory_is_not_taken_for_a_start_of_the_broker(self) -> None:
-        world, controller = cluster()
-        answer = LeaderAndIsrResponse(3, 0, {T1: KAFKA_STORAGE_ERROR}, {T1: False})
-        world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
         world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        told = story(world, "t-0", controller)
-        assert any(line.endswith(". It is live, and has not caught up.") for line in told)
+        # A failed log directory is not taken for a start of the broker.
+        assert tells(story(world, "t-0", controller), ". It is live, and has not caught up.")
 
     def test_a_replica_that_is_being_added_is_not_missing_since_the_term_began(self) -> None:
         world, controller = cluster()
@@ -275,25 +240,11 @@ class TestTrueStories:
         wanted = [{"topic": "t", "partition": 0, "replicas": [2, 3, 4]}]
         world.put(paths.REASSIGN_PARTITIONS, json.dumps({"partitions": wanted}).encode())
         world.deliver(controller)
-        told = story(world, "t-0", controller)
-        assert told[1:4] == [
-            "t-0: broker 1 leads; leader epoch 6, ISR [1, 2, 3], replicas [2, 3, 4, 1].",
-            "  Broker 4 is being added and not in the ISR yet. It is live since "
-            f"{LATER}, and has not caught up.",
-            "  A reassignment is in progress: it adds broker 4 and removes broker 1.",
-        ]
-        assert told[-1] == (
-            f"    {LATER}  The partition is being reassigned. Regent raised the leader epoch; "
-            "broker 1 leads. Leader epoch 6, ISR [1, 2, 3]."
-        )
-
-    def test_a_topic_that_was_created_in_this_term(self) -> None:
-        world, controller = cluster()
-        world.create_topic("u", {0: (2, 1)})
-        world.deliver(controller)
-        assert story(world, "u-0", controller)[-1] == (
-            f"    {LATER}  The topic was created. Broker 2 became its first leader. Leader epoch "
-            "0, ISR [2, 1]."
+        assert tells(
+            story(world, "t-0", controller),
+            "Broker 4 is being added and not in the ISR yet. It is live since",
+            "A reassignment is in progress: it adds broker 4 and removes broker 1.",
+            "The partition is being reassigned. Regent raised the leader epoch; broker 1 leads.",
         )
 
     def test_what_the_failover_did(self) -> None:

@@ -13,7 +13,6 @@ from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.requests import partition
 
 
-
 def test_it_is_not_drained_before_what_was_moved_is_in_sync() -> None:
     cluster = Cluster({"t": [(1, 2)]})
     drain = Drain(cluster, 1)
@@ -32,22 +31,6 @@ def test_it_is_not_drained_before_what_was_moved_is_in_sync() -> None:
     cluster.put("t", partition(0, replicas, replicas[:1]))
     drain.settle()
     assert drain.is_in(DrainPhase.DRAINED), "what falls behind later is no matter of it"
-
-
-def test_it_is_not_drained_before_those_that_lead_now_have_answered() -> None:
-    cluster = Cluster({"t": [(1, 2)]})
-    drain = Drain(cluster, 1)
-    drain.settle()
-    cluster.arrive(TopicPartition("t", 0))
-    (leader, *_), *_ = cluster.replicas("t")
-    cluster.unanswered = {leader: 0}
-    drain.settle()
-    assert cluster.on(1) == 0
-    assert drain.is_in(DrainPhase.VERIFYING)
-    assert f"t-0: leader {leader}" in drain.message
-    cluster.unanswered = {}
-    drain.settle()
-    assert drain.is_in(DrainPhase.DRAINED)
 
 
 def test_it_is_not_drained_while_a_replica_leaves_or_a_topic_is_being_deleted() -> None:

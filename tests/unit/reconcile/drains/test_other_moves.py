@@ -10,7 +10,6 @@ from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain, older
 
 
-
 def test_a_partition_that_something_else_moves_goes_when_it_has_arrived() -> None:
     cluster = Cluster({"t": [(1, 2), (1, 3)]})
     elsewhere = AlterPartitionReassignments({TopicPartition("t", 0): (1, 4)})

@@ -220,15 +220,6 @@ def test_nothing_moves_before_all_of_its_record_is_stored() -> None:
     assert drain.is_in(DrainPhase.DRAINED)
 
 
-def test_brokers_that_are_not_alive_are_named_since_their_ids_may_be_mistyped() -> None:
-    cluster = Cluster({"t": [(1,)]})
-    drain = Drain(cluster, 2, 14)
-    drain.settle()
-    assert drain.is_in(DrainPhase.DRAINED)
-    assert "brokers [14] are not alive" in drain.message
-    assert drain.truth()["Drained"] == "True/BrokersDrained", "one of them is known"
-
-
 def test_brokers_of_which_nothing_is_known_may_be_none_of_the_cluster() -> None:
     drain = Drain(Cluster({"t": [(1,)]}), 14, 15)
     drain.settle()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from regent.model.partition import TopicPartition
-from regent.reconcile.request import Absence
 from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.requests import partition
@@ -29,15 +28,6 @@ def test_what_was_moved_goes_back_however_far_the_drain_was(arrived: int) -> Non
     assert drain.truth()["Cordoned"] == "False/CordonLifted"
     assert drain.truth()["Drained"] == "False/DrainUndone"
     assert drain.claims == (), "another drain may have the broker"
-
-
-def test_leaders_come_back_with_their_replicas() -> None:
-    cluster = Cluster({"t": [(1, 2), (2, 1)]})
-    drain = Drain(cluster, 1)
-    drain.finish()
-    drain.change(desiredState="Undone")
-    drain.finish()
-    assert [each.leader for each in cluster.topics["t"]] == [1, 2]
 
 
 def test_going_back_keeps_the_limits_and_says_that_it_is_under_way() -> None:
@@ -105,23 +95,6 @@ def test_after_it_was_undone_it_can_be_drained_anew_by_another_plan() -> None:
     assert drain.status.to_api()["plan"]["partitions"] == 2
 
 
-def test_it_may_turn_back_on_the_way_back() -> None:
-    cluster = Cluster({"t": [(1,)] * 4})
-    drain = Drain(cluster, 1, concurrency={"total": 1})
-    drain.finish()
-    drain.change(desiredState="Undone")
-    drain.settle()
-    cluster.arrive(next(iter(cluster.moving())))
-    drain.settle()
-    drain.change(desiredState="Drained")
-    drain.finish()
-    assert cluster.on(1) == 0
-    assert drain.is_in(DrainPhase.DRAINED)
-    drain.change(desiredState="Undone")
-    drain.finish()
-    assert cluster.replicas("t") == [(1,)] * 4
-
-
 def test_the_origin_of_what_came_later_is_recorded_too() -> None:
     cluster = Cluster({"t": [(1, 2)]})
     drain = Drain(cluster, 1)
@@ -150,21 +123,3 @@ def test_what_a_reassignment_moves_goes_back_when_that_is_over() -> None:
     drain.moved_by_others = {}
     drain.finish()
     assert cluster.replicas("t") == BEFORE
-
-
-def test_what_a_controller_that_was_elected_says_meanwhile_is_not_kept() -> None:
-    cluster = Cluster({"t": [(1, 2), (1, 3)]})
-    drain = Drain(cluster, 1)
-    drain.finish()
-    drain.change(desiredState="Undone")
-    drain.finish()
-    said = drain.message
-    cluster.is_complete = False
-    drain.absence = Absence(for_s=120, unknown_after_s=120)
-    drain.settle()
-    assert drain.truth()["Ready"] == "False/ClusterLoading"
-    cluster.is_complete = True
-    drain.settle()
-    assert drain.truth()["Ready"] == "True/DrainUndone"
-    assert drain.message.startswith("what was moved is back")
-    assert said.startswith("what was moved is back")

@@ -22,13 +22,11 @@ from regent.reconcile.reassignments.request import (
     SentMove,
 )
 from regent.reconcile.request import Absence
-from regent.resources.conditions import ConditionType, find_condition
 from regent.resources.partition_reassignment import (
     PartitionReassignment,
     parse_partition_reassignment,
 )
-from tests.support.present import present
-from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, status_of
+from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, said, state, status_of
 
 AUTOMATIC = {"policy": "Automatic"}
 
@@ -164,12 +162,6 @@ def targets(plan: ReassignmentPlan) -> dict[TopicPartition, tuple[int, ...] | No
     return dict(command.targets)
 
 
-def state(plan: ReassignmentPlan) -> dict[str, str]:
-    """Conditions of a plan as ``Type: Status/Reason``, in short."""
-    return {c.type: f"{c.status.value}/{c.reason}" for c in status_of(plan).conditions}
-
-
 def message(plan: ReassignmentPlan) -> str:
     """What a plan says first."""
-    ready = present(find_condition(status_of(plan).conditions, ConditionType.READY))
-    return ready.message
+    return said(plan).message

@@ -31,10 +31,9 @@ from tests.unit.reconcile.reassignments.reassigning import (
     orders,
     request,
     resource,
-    state,
     tp,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, status_of, view
+from tests.unit.reconcile.requests import MONOTONIC_S, NOW, partition, state, status_of, view
 
 Sizes = Mapping[int, Mapping[int, int]]
 
@@ -113,12 +112,6 @@ def test_what_began_and_arrived_between_two_answers_counts() -> None:
     found = figures(PLAN, ONE_THERE, second)
     assert isinstance(found, CopyFigures)
     assert (found.bytes_copied, found.bytes_per_second) == (1000, 100)
-
-
-def test_what_producers_write_to_copies_that_are_in_sync_is_no_copying() -> None:
-    first = seen(CopyLedger(), ONE_THERE, {1: {0: 1000, 1: 600}, 3: {1: 100}}, after_s=0)
-    second = seen(first, ONE_THERE, {1: {0: 9000, 1: 600}, 3: {1: 100}}, after_s=10)
-    assert figures(PLAN, ONE_THERE, second) == CopyFigures(9600, 9100, 0, None)
 
 
 def test_only_the_last_minute_counts() -> None:

@@ -16,7 +16,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
     message,
     moved,
     orders,
-    state,
     tp,
 )
 from tests.unit.reconcile.reassignments.rebalances import (
@@ -25,13 +24,7 @@ from tests.unit.reconcile.reassignments.rebalances import (
     rebalance,
     reconciled,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, status_of, view
-
-
-def test_a_plan_is_made_when_nothing_moves() -> None:
-    plan = reconciled(rebalance(), view(orders(moved(0, (1, 2), (1, 3)))))
-    assert plan.planning is None
-    assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
+from tests.unit.reconcile.requests import MONOTONIC_S, state, status_of, view
 
 
 def test_a_plan_waits_for_the_end_of_what_others_execute() -> None:

@@ -26,10 +26,9 @@ from tests.unit.reconcile.reassignments.reassigning import (
     orders,
     request,
     resource,
-    state,
     targets,
 )
-from tests.unit.reconcile.requests import NOW, status_of, topic, view
+from tests.unit.reconcile.requests import NOW, state, status_of, topic, view
 
 SEEN = view(orders((1, 2), (2, 1)))
 MOVED = assign((1, 3), (3, 1))

@@ -33,7 +33,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
     orders,
     racked,
     request,
-    state,
     targets,
     tp,
 )
@@ -48,7 +47,7 @@ from tests.unit.reconcile.reassignments.rebalances import (
     reconciled,
     stored,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, partition, status_of, view
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, state, status_of, view
 
 
 def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:

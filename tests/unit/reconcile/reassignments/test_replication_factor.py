@@ -19,14 +19,6 @@ def resized(seen: ClusterView, factor: int) -> dict[int, tuple[int, ...]]:
     return {tp.partition: r for tp, r in placement.resized(seen.topics["orders"], factor).items()}
 
 
-def test_new_replicas_go_where_the_topic_has_the_fewest() -> None:
-    assert resized(view(orders((1,), (2,), (3,)), brokers=4), 2) == {
-        0: (1, 4),
-        1: (2, 1),
-        2: (3, 2),
-    }
-
-
 def test_a_replica_out_of_sync_goes_first() -> None:
     shown = partition(0, (1, 2, 3), isr=(1, 3))
     assert resized(view(orders(shown)), 2) == {0: (1, 3)}

@@ -27,10 +27,9 @@ from tests.unit.reconcile.reassignments.reassigning import (
     orders,
     request,
     resource,
-    state,
     tp,
 )
-from tests.unit.reconcile.requests import MONOTONIC_S, partition, status_of, view
+from tests.unit.reconcile.requests import MONOTONIC_S, partition, state, status_of, view
 
 RATE = 10_000_000
 THROTTLE = {"bytesPerSecond": RATE}
@@ -198,24 +197,24 @@ def test_what_only_loses_replicas_is_not_throttled() -> None:
     assert commands(plan_reassignment(request(subject, leaving))) == []
 
 
-def test_it_is_not_completed_before_its_throttles_are_removed() -> None:
-    subject = running(throttle=THROTTLE)
-    left = view(orders(throttled(partition(0, (1, 3))), (4, 1)), brokers=4)
-    plan = plan_reassignment(request(subject, left))
-    assert phase(plan) is Phase.EXECUTING
-    assert state(plan)["Reconciling"] == "True/RemovingThrottles"
-    assert state(plan)["Completed"] == "False/RemovingThrottles"
+@pytest.mark.parametrize(
+    ("desired", "there", "before", "after"),
+    [
+        ("Running", [(1, 3), (4, 1)], Phase.EXECUTING, Phase.COMPLETED),
+        ("Cancelled", [(1, 2), (2, 1)], Phase.CANCELLING, Phase.CANCELLED),
+    ],
+)
+def test_it_is_not_over_before_its_throttles_are_removed(
+    desired: str, there: list[tuple[int, ...]], before: Phase, after: Phase
+) -> None:
+    subject = running(throttle=THROTTLE, desiredState=desired)
+    first, second = (partition(index, each) for index, each in enumerate(there))
+    plan = plan_reassignment(request(subject, view(orders(throttled(first), second), brokers=4)))
+    assert phase(plan) is before
+    assert state(plan)["Ready"] == "False/RemovingThrottles"
     assert "orders-0" in message(plan)
-    removed = view(orders((1, 3), (4, 1)), brokers=4)
-    assert phase(plan_reassignment(request(subject, removed))) is Phase.COMPLETED
-
-
-def test_it_is_not_cancelled_before_its_throttles_are_removed() -> None:
-    subject = running(throttle=THROTTLE, desiredState="Cancelled")
-    left = view(orders(throttled(partition(0, (1, 2))), (2, 1)), brokers=4)
-    plan = plan_reassignment(request(subject, left))
-    assert (phase(plan), state(plan)["Ready"]) == (Phase.CANCELLING, "False/RemovingThrottles")
-    assert phase(plan_reassignment(request(subject, ORIGIN))) is Phase.CANCELLED
+    removed = view(orders(first, second), brokers=4)
+    assert phase(plan_reassignment(request(subject, removed))) is after
 
 
 def test_the_throttle_of_a_move_that_somebody_else_has_begun_is_not_waited_for() -> None:
@@ -226,50 +225,29 @@ def test_the_throttle_of_a_move_that_somebody_else_has_begun_is_not_waited_for()
 
 
 class TestStalledCopies:
-    def test_a_partition_without_a_leader_is_named(self) -> None:
-        stuck = msgspec.structs.replace(moved(0, (1, 2), (1, 3)), leader=-1)
-        plan = plan_reassignment(request(running(), view(orders(stuck, (4, 1)), brokers=4)))
-        assert state(plan)["Reconciling"] == "True/CopiesStalled"
-        assert "orders-0: it has no leader" in message(plan)
-
     @pytest.mark.parametrize(
-        ("refusing", "is_named"),
+        ("trouble", "named"),
         [
-            pytest.param(3, True, id="the target"),
-            pytest.param(1, True, id="the leader"),
-            pytest.param(2, False, id="a follower"),
+            ({"leader": -1}, "orders-0: it has no leader"),
+            ({"refusals": ((3, "NO"),)}, "refused by broker 3 (NO)"),
+            ({"refusals": ((1, "NO"),)}, "refused by broker 1 (NO)"),
+            ({"refusals": ((2, "NO"),)}, None),
+            ({"on_failed_dirs": (3,)}, "has failed on brokers [3]"),
+            ({"on_failed_dirs": (2,)}, None),
+            ({"uninformed": (3,)}, "does not reach brokers [3]"),
+            ({"uninformed": (1,)}, "does not reach brokers [1]"),
+            ({"uninformed": (2,)}, None),
         ],
+        ids=str,
     )
-    def test_a_broker_that_refuses_the_replica_is_named(
-        self, refusing: int, is_named: bool
+    def test_what_keeps_target_or_leader_from_copying_is_named(
+        self, trouble: dict[str, Any], named: str | None
     ) -> None:
-        stuck = msgspec.structs.replace(
-            moved(0, (1, 2), (1, 3)), refusals=((refusing, "KAFKA_STORAGE_ERROR"),)
-        )
+        """Of a follower that stays it is no matter."""
+        stuck = msgspec.structs.replace(moved(0, (1, 2), (1, 3)), **trouble)
         plan = plan_reassignment(request(running(), view(orders(stuck, (4, 1)), brokers=4)))
-        assert (state(plan)["Reconciling"] == "True/CopiesStalled") == is_named
-        named = f"refused by broker {refusing} (KAFKA_STORAGE_ERROR)" in message(plan)
-        assert named == is_named
-
-    @pytest.mark.parametrize(("broker_id", "is_named"), [(3, True), (2, False)])
-    def test_a_target_whose_log_directory_has_failed_is_named(
-        self, broker_id: int, is_named: bool
-    ) -> None:
-        stuck = msgspec.structs.replace(moved(0, (1, 2), (1, 3)), on_failed_dirs=(broker_id,))
-        plan = plan_reassignment(request(running(), view(orders(stuck, (4, 1)), brokers=4)))
-        assert (state(plan)["Reconciling"] == "True/CopiesStalled") == is_named
-        named = "the log directory of its replica has failed on brokers [3]" in message(plan)
-        assert named == is_named
-
-    @pytest.mark.parametrize(("unreached", "is_named"), [(3, True), (1, True), (2, False)])
-    def test_a_broker_that_the_controller_does_not_reach_is_named(
-        self, unreached: int, is_named: bool
-    ) -> None:
-        stuck = msgspec.structs.replace(moved(0, (1, 2), (1, 3)), uninformed=(unreached,))
-        plan = plan_reassignment(request(running(), view(orders(stuck, (4, 1)), brokers=4)))
-        assert (state(plan)["Reconciling"] == "True/CopiesStalled") == is_named
-        named = f"the controller does not reach brokers [{unreached}]" in message(plan)
-        assert named == is_named
+        assert (state(plan)["Reconciling"] == "True/CopiesStalled") == (named is not None)
+        assert named is None or named in message(plan)
 
     def test_a_broker_that_is_down_comes_first(self) -> None:
         dead = moved(0, (1, 2), (1, 9))

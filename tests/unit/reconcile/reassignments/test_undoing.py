@@ -133,18 +133,6 @@ def test_what_somebody_else_has_moved_since_is_left_to_them() -> None:
     assert "t-1: its replicas are [1, 4]" in job.message
 
 
-def test_an_incomplete_one_is_undone_at_any_time() -> None:
-    job = Job(Cluster({"t": BEFORE}), onDrift="Skip")
-    job.settle()
-    job.cluster.put("t", partition(1, (1, 4)))
-    job.finish()
-    assert job.is_in(Phase.INCOMPLETE)
-    job.after_s = 10 * DEFAULT_UNDO_WINDOW_S
-    job.change(desiredState="Undone")
-    job.finish()
-    assert job.cluster.replicas("t") == [BEFORE[0], (1, 4), *BEFORE[2:]]
-
-
 def test_who_began_first_goes_first_also_on_the_way_back() -> None:
     job = completed()
     other = Job(job.cluster, name="other", assignments=assign((4, 2), topic="t"))

@@ -24,12 +24,11 @@ from tests.unit.reconcile.reassignments.reassigning import (
     racked,
     request,
     resource,
-    state,
     tp,
     with_default,
 )
 from tests.unit.reconcile.reassignments.rebalances import SEEN, outcome, rebalance, reconciled
-from tests.unit.reconcile.requests import status_of, topic, view
+from tests.unit.reconcile.requests import state, status_of, topic, view
 
 
 def plan_of(seen: ClusterView, *, min_insync: str | None = None, **spec: Any) -> ReassignmentPlan:
