@@ -36,7 +36,7 @@ from regent.runtime.ports import ReplicaSizesPort, TopicUsagePort
 from regent.runtime.round_trips import RoundTripPort
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
-from tests.unit.kube.test_status_writer import Store
+from tests.unit.kube.stored_objects import Store
 
 Serve = Callable[[KindSurroundings], ServedKind]
 

@@ -20,7 +20,6 @@ from regent.controller.commands import (
     Rejected,
     TopicCommand,
 )
-from regent.controller.view import ClusterView
 from regent.kube.command_batcher import (
     BATCH_SIZE_MAX,
     BATCH_WAIT_S,
@@ -29,15 +28,15 @@ from regent.kube.command_batcher import (
     CommandsOutdatedError,
 )
 from regent.model.partition import TopicPartition
+from tests.support.viewed_port import ViewedPort
 from tests.unit.kube.jumping_clock import elapse, jumping, run
 
 
-class Port:
+class Port(ViewedPort):
     """A controller that takes a second for each submission."""
 
-    view = ClusterView()
-
     def __init__(self) -> None:
+        super().__init__()
         self.batches: list[Sequence[Command]] = []
         self.answer: Callable[[Command], Outcome] = lambda _: Accepted()
         self.takes_s = 1.0
@@ -46,9 +45,6 @@ class Port:
         self.batches.append(tuple(commands))
         await elapse(self.takes_s)
         return [self.answer(command) for command in commands]
-
-    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
-        raise AssertionError("nobody listens here")
 
 
 async def _batcher(port: Port) -> CommandBatcher:

@@ -10,8 +10,8 @@ import pytest
 
 from regent.kube.work_queue import BACKOFF_MAX_S
 from regent.resources.kafka_topic import FINALIZER
-from tests.unit.kube.test_object_cache import body
-from tests.unit.kube.test_topic_reconciler import OWNED, Bench, a_topic
+from tests.unit.kube.stored_objects import body
+from tests.unit.kube.topic_bench import OWNED, Bench, a_topic
 
 
 def statuses_written(bench: Bench) -> int:

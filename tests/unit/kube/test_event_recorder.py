@@ -23,8 +23,7 @@ from regent.reconcile.plan import PlannedEvent
 from tests.support.present import present
 from tests.unit.kube.jumping_clock import elapse, jumping, run
 from tests.unit.kube.small_server import Credentials, Server, serving
-from tests.unit.kube.test_object_cache import body, key, topic_cache
-from tests.unit.kube.test_status_writer import Store
+from tests.unit.kube.stored_objects import Store, body, key, topic_cache
 
 NEWS = PlannedEvent("Created", "made")
 WARNING = PlannedEvent("Bad", "broken", is_warning=True)

@@ -11,8 +11,8 @@ from regent.controller.commands import CreateTopic
 from regent.kube.errors import KubeUnavailableError
 from regent.model.topic import topic_id_to_text
 from tests.support.present import present
-from tests.unit.kube.test_object_cache import body
-from tests.unit.kube.test_topic_reconciler import DRAWN, Bench, a_topic
+from tests.unit.kube.stored_objects import body
+from tests.unit.kube.topic_bench import DRAWN, Bench, a_topic
 
 
 @pytest.mark.parametrize("times_lost", [1, 2])

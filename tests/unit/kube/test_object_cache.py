@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from regent.kube.claim_index import ClaimIndex
-from regent.kube.kafka_topics import TopicIndex
 from regent.kube.object_cache import ObjectCache, ObjectKey, is_history_restarted
 from regent.reconcile.selection import ClusterSelection
 from regent.reconcile.topics.kind import KAFKA_TOPIC
@@ -14,33 +13,7 @@ from regent.resources.kafka_topic import (
     UnreadableTopic,
 )
 from tests.support.present import present
-
-
-def body(name: str = "orders", version: str = "1", **changes: Any) -> dict[str, Any]:
-    metadata = {
-        "name": name,
-        "namespace": "shop",
-        "uid": changes.pop("uid", f"uid-{name}"),
-        "generation": changes.pop("generation", 1),
-        "resourceVersion": version,
-        "creationTimestamp": "2026-01-01T00:00:00Z",
-        **changes.pop("metadata", {}),
-    }
-    status = changes.pop("status", {})
-    return {
-        "metadata": metadata,
-        "spec": {"partitions": 1, "replicas": 1, **changes},
-        "status": status,
-    }
-
-
-def topic_cache() -> tuple[ObjectCache, TopicIndex]:
-    index: TopicIndex = ClaimIndex(KAFKA_TOPIC)
-    return ObjectCache("KafkaTopic", index), index
-
-
-def key(name: str = "orders") -> ObjectKey:
-    return ObjectKey("KafkaTopic", "shop", name)
+from tests.unit.kube.stored_objects import body, key, topic_cache
 
 
 @pytest.mark.parametrize("version", ["5", "4", "10"])

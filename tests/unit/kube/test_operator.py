@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,9 +32,9 @@ from regent.kube.operator import KubeOperator
 from regent.kube.settings import KubeSettings
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
+from tests.support.viewed_port import ViewedPort
 from tests.unit.kube.jumping_clock import elapse, jumping, run
-from tests.unit.kube.test_object_cache import body, key
-from tests.unit.kube.test_status_writer import Store
+from tests.unit.kube.stored_objects import Store, body, key
 
 SETTINGS = KubeSettings()
 
@@ -48,7 +48,7 @@ class OneObject(Store):
         return await super().request(method, path, **options)
 
 
-class Port:
+class Port(ViewedPort):
     """A controller of a cluster with one topic.
 
     Attributes:
@@ -67,9 +67,6 @@ class Port:
             topics={"orders": TopicView("orders", None, (partition,), czxid=7)},
             cluster_id="c",
         )
-
-    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
-        """Nothing changes that a view would show."""
 
     async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
         return [self._carry_out(command) for command in commands]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,8 +43,9 @@ from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from tests.support.present import present
+from tests.support.viewed_port import ViewedPort
 from tests.unit.kube.jumping_clock import run
-from tests.unit.kube.test_status_writer import Store
+from tests.unit.kube.stored_objects import Store
 from tests.unit.reconcile.reassignments.reassigning import (
     AUTOMATIC,
     assign,
@@ -81,7 +82,7 @@ def plan_to_api(seen: ClusterView, assignments: list[dict[str, Any]]) -> dict[st
     return present(planned.plan).to_api()
 
 
-class Port:
+class Port(ViewedPort):
     """Answers as it is told. Its view is what a test says."""
 
     def __init__(self, seen: ClusterView) -> None:
@@ -105,9 +106,6 @@ class Port:
             for each in command.targets
         }
         return self.rejected or Accepted(results)
-
-    def subscribe(self, listener: Callable[[frozenset[str] | None], None]) -> None:
-        raise AssertionError("nobody listens here")
 
 
 class Bench:

@@ -12,7 +12,7 @@ from regent.kube.resync import Resync
 from regent.kube.settings import KubeSettings
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from tests.unit.kube.jumping_clock import jumping
-from tests.unit.kube.test_object_cache import topic_cache
+from tests.unit.kube.stored_objects import topic_cache
 
 
 class WithoutDefinition(KubeClient):

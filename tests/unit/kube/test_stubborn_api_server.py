@@ -12,8 +12,8 @@ from regent.kube.errors import KubeApiError, KubeConflictError, KubeSchemaError,
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.jumping_clock import elapse
-from tests.unit.kube.test_object_cache import body
-from tests.unit.kube.test_topic_reconciler import Bench
+from tests.unit.kube.stored_objects import body
+from tests.unit.kube.topic_bench import Bench
 
 
 def test_a_slow_api_server_is_not_taken_for_a_worker_that_is_stuck(
