@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from datetime import UTC, datetime
 
-import kopf
 import pytest
 from aiohttp import web
 
@@ -151,21 +150,6 @@ async def test_an_object_that_is_too_large_is_told_from_other_failures(
     server.answers = [web.json_response({"message": message}, status=status)]
     with pytest.raises(KubeTooLargeError, match=message):
         await client.merge_patch("/a", {})
-
-
-async def test_a_proxys_refusal_is_no_json(client: KubeClient, server: Server) -> None:
-    server.answers = [web.Response(status=502, text="<html>bad gateway</html>")]
-    with pytest.raises(KubeApiError, match="bad gateway"):
-        await client.get("/a")
-
-
-async def test_nobody_answers(server: Server) -> None:
-    async def nowhere() -> kopf.ConnectionInfo:
-        return kopf.ConnectionInfo(server="http://127.0.0.1:1")
-
-    async with KubeClient(max_connections=1, request_timeout_s=60, credentials=nowhere) as client:
-        with pytest.raises(KubeUnavailableError, match="GET /a"):
-            await client.get("/a")
 
 
 @pytest.mark.parametrize("payload", ["[]", '"fine"', "null", "", "<html>Please log in</html>"])

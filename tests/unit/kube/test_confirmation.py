@@ -48,14 +48,6 @@ def test_objects_that_the_list_of_kopf_shows_are_never_looked_up(scope: str) -> 
     assert rounds.next() is None
 
 
-def test_what_the_list_of_kopf_does_not_show_is_looked_up_once_it_has_arrived() -> None:
-    rounds = Rounds("a", "deleted")
-    rounds.show(None, "a", after_s=1)
-    assert rounds.due_at == 1 + SETTLED_S
-    assert rounds.next() == {"deleted"}
-    assert rounds.next() is None, "the list that was made for it is later than kopf's"
-
-
 def test_nothing_is_looked_up_before_it_is_due() -> None:
     rounds = Rounds("a")
     assert rounds.check_out([("shop", "a")], at=SILENT_S - 0.1) == {}

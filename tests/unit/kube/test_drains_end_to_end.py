@@ -91,23 +91,6 @@ def moved(controller: LiveController) -> list[tuple[str, int]]:
     ]
 
 
-async def test_a_broker_is_drained_once_those_that_lead_instead_have_answered() -> None:
-    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
-        create(cluster, "led", [(1, 2)])
-        cluster.pause_broker(2)
-        drain = drain_of(1, mode="Leadership")
-        async with drain.served(controller):
-            await wait_until_async(
-                lambda: drain.status.get("phase"),
-                until=lambda phase: phase == "Verifying",
-                timeout_s=60,
-                describe="Verifying",
-            )
-            await wait_for_condition(drain, "Drained", "False")
-            cluster.resume_broker(2)
-            await drain.wait_for("Drained")
-
-
 async def test_a_broker_is_emptied_by_events_alone_and_gets_nothing_new() -> None:
     origin = [(1, 2), (2, 1), (1, 3), (3, 2)] * 3
     with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
@@ -164,19 +147,6 @@ async def test_however_often_processes_and_terms_end_the_same_drain_goes_on() ->
         plans.add((drain.status["plan"]["hash"], drain.status["startedAt"]))
         assert len(plans) == 1
         assert all(1 not in each for each in await replicas_of(cluster, "orders"))
-
-
-async def test_what_was_drained_is_undone_and_the_cordon_is_lifted() -> None:
-    origin = [(1, 2), (2, 1), (3, 1)]
-    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
-        create(cluster, "orders", origin)
-        drain = drain_of(1)
-        async with drain.served(controller) as serving:
-            await drain.wait_for("Drained")
-            serving.change(desiredState="Undone")
-            await drain.wait_for("Undone")
-            await wait_for_cordon(controller, ())
-        assert await replicas_of(cluster, "orders") == origin
 
 
 async def test_a_status_of_a_newer_regent_is_kept_and_says_that_nothing_is_known() -> None:

@@ -212,20 +212,6 @@ class TestWhileResourcesWait:
             assert bench.sent == ["Created"]
 
     @jumping
-    async def test_what_waited_says_when_it_happened(self) -> None:
-        bench = Bench(is_busy=True)
-        moments = iter((datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)))
-        recorder = EventRecorder(
-            bench.store, now=lambda: next(moments), instance="p", is_busy=lambda: bench.is_busy
-        )
-        recorder.record(subject(), NEWS)
-        sending = asyncio.create_task(recorder.run())
-        await elapse(PATIENCE_S + 1)
-        sending.cancel()
-        (event,) = bench.store.created
-        assert event["lastTimestamp"] == "2026-01-01T00:00:00Z"
-
-    @jumping
     async def test_too_much_news_does_not_wait(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr("regent.kube.event_recorder._PATIENT_MAX", 2)
         bench = Bench(is_busy=True)

@@ -89,17 +89,6 @@ def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
     play(scenario)
 
 
-def test_who_loses_its_term_goes_on_as_observer() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        one.leadership.set_elected(True)
-        await elapse(30)
-        one.leadership.set_elected(False)
-        await elapse(200)
-        assert (one.serves, two.serves, server.holder) == (True, False, "one")
-
-    play(scenario)
-
-
 def test_the_lease_is_released_at_the_end_and_another_one_observes_later() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.leadership.set_elected(True)

@@ -43,13 +43,6 @@ def test_what_was_sent_counts_until_it_shows_or_should_have() -> None:
     assert not moving.sent(at=10.0)
 
 
-def test_what_was_done_at_once_shows_without_moving() -> None:
-    moving = MovingPartitions()
-    moving.send({tp(0): SENT})
-    assert moving.see_topics(view(orders((1, 3), (1, 2))), ORDERS), "there is room for another one"
-    assert not moving.sent(at=0.0)
-
-
 def test_what_waits_to_be_answered_counts_however_long_that_takes() -> None:
     moving = MovingPartitions()
     move = AlterPartitionReassignments({tp(0): (1, 3)})

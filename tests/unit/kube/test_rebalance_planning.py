@@ -358,19 +358,6 @@ async def test_a_regent_that_takes_over_goes_on_with_all_jobs_that_it_finds() ->
         await until_asked(jobs, 5)
 
 
-async def test_where_jobs_cannot_be_listed_each_waits_for_its_turn() -> None:
-    jobs = Runner()
-    jobs.unseen = True
-    async with planning(Runner(), jobs) as made:
-        for name in ("a", "b", "c"):
-            made.keep(key_of(name), "u1", ON_SPARK)
-        await until_asked(jobs, 2)
-        await settled()
-        assert len(jobs.tasks) == 2
-        jobs.gate.set()
-        await until_asked(jobs, 3)
-
-
 async def test_a_job_is_deleted_when_its_plan_is_made_beside_instead() -> None:
     beside, jobs = Runner(), Runner()
     async with planning(beside, jobs) as made:

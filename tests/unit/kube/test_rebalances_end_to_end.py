@@ -175,20 +175,6 @@ async def test_a_plan_is_not_made_to_its_end_for_a_resource_that_is_gone(tmp_pat
             )
 
 
-async def test_a_process_that_ends_ends_its_planner(tmp_path: Path) -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-        planner = Planner(tmp_path)
-        planner.gate.clear()
-        move = rebalance(planner)
-
-        async with move.served(controller):
-            await wait_until_async(
-                lambda: len(planner.tasks), timeout_s=60, describe="the planner to be asked"
-            )
-        assert planner.cancelled == 1
-
-
 async def test_topics_that_the_namespace_may_not_move_are_pinned(tmp_path: Path) -> None:
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
         create_topic(cluster, controller, "orders", [(1, 2)] * 6)

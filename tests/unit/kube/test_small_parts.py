@@ -33,7 +33,7 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.reconciler import Reconciled
 from regent.kube.settings import KubeSettings
-from regent.kube.topic_configs import ConfigVersion, TopicConfigs, config_version
+from regent.kube.topic_configs import ConfigVersion, TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
@@ -122,16 +122,6 @@ class TestTopicConfigs:
         configs.put("t", {"a": "1"}, as_of=configs.clock)
         configs.see("t", ConfigVersion(czxid=7, changes=0))
         assert configs.get("t") is None
-
-    def test_where_a_broker_is_the_controller_nobody_counts_changes(self) -> None:
-        topics = {
-            "t": TopicView("t", None, (), czxid=7, config_changes=2),
-            "u": TopicView("u", None, ()),
-        }
-        assert config_version(ClusterView(topics=topics), "t") == (7, 2)
-        assert config_version(ClusterView(topics=topics), "u") is None
-        assert config_version(ClusterView(topics=topics), "none") is None
-        assert config_version(ClusterView(topics=topics, is_client=True), "t") is None
 
     def test_an_own_change_is_known(self) -> None:
         configs = TopicConfigs()

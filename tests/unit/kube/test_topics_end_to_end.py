@@ -120,28 +120,6 @@ async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else(
             )
 
 
-async def test_a_configuration_that_was_read_is_kept_when_the_topic_changes() -> None:
-    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("move", [(1, 2)], {})
-
-        async def leaders() -> int:
-            topic = controller.view.topics.get("move")
-            return 0 if topic is None else sum(each.has_leader for each in topic.partitions)
-
-        await wait_until_async(leaders, until=lambda n: n == 1, timeout_s=60, describe="a leader")
-        topic = ServedResource(serve_kafka_topics, "KafkaTopic", partitions=1, replicas=2)
-        async with topic.served(controller):
-            await until_it_says(topic, "the topic is as declared")
-            cluster.crash_broker(2)
-            await wait_until_async(
-                lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
-                until=lambda count: count == 1,
-                timeout_s=60,
-                describe="the replica to be missing",
-            )
-            assert readings(controller) == 1
-
-
 async def test_a_topic_that_is_created_in_another_cluster_is_no_adopted_one() -> None:
     """What the status says of the topic in the former cluster is none of its business."""
     with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:

@@ -156,21 +156,15 @@ def test_every_phase_is_understood(name: str) -> None:
     phase = PHASES[name]
     plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
     assert said(plan).reason == phase.reason
+    # Without a condition Ready an object is taken for current.
+    assert [c.type for c in status_of(plan).conditions] == list(KAFKA_TOPIC.kind.conditions)
+    assert status_of(plan).observed_generation == phase.subject.metadata.generation
     status = status_of(plan).to_api()
     metadata = phase.subject.metadata
     body = {"metadata": metadata.model_dump(by_alias=True), "status": status}
     assert kstatus(body) is phase.expected
     newer = {"metadata": {**body["metadata"], "generation": metadata.generation + 1}}
     assert kstatus({**body, **newer}) in (KStatus.IN_PROGRESS, KStatus.TERMINATING)
-
-
-@pytest.mark.parametrize("name", PHASES)
-def test_a_status_has_all_conditions_from_the_first_write_on(name: str) -> None:
-    """Without a condition Ready an object is taken for current."""
-    phase = PHASES[name]
-    plan = plan_topic(request(phase.subject, phase.seen, **phase.known))
-    assert [c.type for c in status_of(plan).conditions] == list(KAFKA_TOPIC.kind.conditions)
-    assert status_of(plan).observed_generation == phase.subject.metadata.generation
 
 
 @pytest.mark.parametrize(("isr", "is_alive"), [((1,), True), ((9,), False)])

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from regent.reconcile.drains.claims import DrainClaim, brokers_to_cordon
 from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain, older
@@ -26,23 +28,21 @@ def claim(name: str, *brokers: int, **changes: Any) -> DrainClaim:
     return DrainClaim(**values)
 
 
-def test_the_brokers_of_all_drains_are_cordoned() -> None:
-    assert brokers_to_cordon([claim("a", 4), claim("b", 2, 3)], cluster_id=HERE) == (2, 3, 4)
-
-
-def test_a_drain_that_is_to_be_undone_cordons_nothing() -> None:
-    assert brokers_to_cordon([claim("a", 4, cordons=False)], cluster_id=HERE) == ()
-
-
-def test_a_drain_that_does_not_count_cordons_nothing() -> None:
-    """Else it would keep from coming back what the one that counts has moved."""
-    undone = claim("a", 4, has_begun=True, cordons=False)
-    assert brokers_to_cordon([undone, claim("b", 4, 5)], cluster_id=HERE) == ()
-
-
-def test_a_drain_of_another_kafka_cluster_cordons_nothing() -> None:
-    claims = [claim("a", 4, cluster_id="cluster-b"), claim("b", 5, cluster_id=HERE)]
-    assert brokers_to_cordon(claims, cluster_id=HERE) == (5,)
+@pytest.mark.parametrize(
+    ("claims", "cordoned"),
+    [
+        ([claim("a", 4), claim("b", 2, 3)], (2, 3, 4)),
+        ([claim("a", 4, cordons=False)], ()),
+        # One that does not count would keep from coming back what the one that counts has moved.
+        ([claim("a", 4, has_begun=True, cordons=False), claim("b", 4, 5)], ()),
+        ([claim("a", 4, cluster_id="cluster-b"), claim("b", 5, cluster_id=HERE)], (5,)),
+    ],
+    ids=["all", "to be undone", "undone first", "another cluster"],
+)
+def test_brokers_of_drains_that_count_are_cordoned(
+    claims: list[DrainClaim], cordoned: tuple[int, ...]
+) -> None:
+    assert brokers_to_cordon(claims, cluster_id=HERE) == cordoned
 
 
 def test_a_drain_of_another_kafka_cluster_stands_in_no_others_way() -> None:

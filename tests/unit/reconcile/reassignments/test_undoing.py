@@ -255,15 +255,6 @@ def test_in_another_cluster_nothing_is_undone() -> None:
     assert len(job.cluster.asked) == asked
 
 
-def test_a_plan_that_cannot_be_read_is_not_undone() -> None:
-    job = completed()
-    broken = present(job.status.plan).model_copy(update={"document": "broken"})
-    job.status = job.status.model_copy(update={"plan": broken})
-    job.change(desiredState="Undone")
-    job.settle()
-    assert job.truth()["Stalled"] == "True/PlanUnreadable"
-
-
 def both_settle(*jobs: Job) -> None:
     """Reconcile in turn until none of them changes anything any more."""
     for _ in range(30):
