@@ -111,6 +111,7 @@ class SimulatedBroker:
         self.known_brokers: dict[int, Broker] = {}
         self.changed_isrs: dict[TopicPartition, None] = {}
         self.was_away = False
+        self._registered_at: tuple[int, int] | None = None  # session and zxid
 
     def __repr__(self) -> str:
         return self.name
@@ -144,10 +145,14 @@ class SimulatedBroker:
         client = self.client
         if not self.is_running or client is None or not client.is_connected:
             return False
+        looked_at = (client.session_id, self._world.zookeeper.zxid)
+        if looked_at == self._registered_at:
+            return False
         path = paths.broker_id(self.broker_id)
         (node,) = client.get_data([path])
         if node is not None:
             if node.ephemeral_owner == client.session_id:
+                self._registered_at = looked_at
                 return False
             # Left by the previous session of this very process (KAFKA-7165).
             client.multi([Delete(path, node.version)])

@@ -31,6 +31,8 @@ class Elector:
         self._world = world
         self._holder: RegentProcess | None = None
         self._session_id = 0
+        self._read_at = -1
+        self._places: list[tuple[str, int]] = []
 
     @property
     def holder(self) -> RegentProcess | None:
@@ -99,9 +101,13 @@ class Elector:
 
     def _queue(self) -> list[tuple[str, int]]:
         """Place and session, in order."""
-        places = [f"{QUEUE}/{n}" for n in queue_order(self._world.zookeeper.children(QUEUE))]
-        nodes = [(place, self._world.zookeeper.get(place)) for place in places]
-        return [(place, node.ephemeral_owner) for place, node in nodes if node is not None]
+        zookeeper = self._world.zookeeper
+        if self._read_at != zookeeper.zxid:
+            places = [f"{QUEUE}/{n}" for n in queue_order(zookeeper.children(QUEUE))]
+            nodes = [(place, zookeeper.get(place)) for place in places]
+            self._places = [(place, n.ephemeral_owner) for place, n in nodes if n is not None]
+            self._read_at = zookeeper.zxid
+        return self._places
 
     def _places_of(self, session_id: int) -> list[str]:
         return [place for place, owner in self._queue() if owner == session_id]

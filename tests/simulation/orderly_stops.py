@@ -183,34 +183,39 @@ class OrderlyStops:
         dead = [broker_id for broker_id in leaving if broker_id not in context.cluster.brokers]
         require(not dead, f"{process} holds {dead} to be shutting down, which are gone")
         for tp in context.cluster.all_partitions():
-            if not context.is_topic_queued_for_deletion(tp.topic) and self._leader(tp) is not None:
-                self._check_leader(process, context, tp)
+            if not context.is_topic_queued_for_deletion(tp.topic):
+                wrong = self._leader_problem(process, context, tp)
+                if wrong is not None:
+                    require(self._leader(tp) is None, f"{process} leaves {tp} {wrong}")
 
-    def _check_leader(
+    def _leader_problem(
         self, process: RegentProcess, context: ControllerContext, tp: TopicPartition
-    ) -> None:
+    ) -> str | None:
         state = context.cluster.leadership.get(tp)
         misplaced = tp in self._world.safety.seen.misplaced
         if state is None or misplaced or tp in context.elections_to_repeat:
-            return
+            return None
         leaving = context.shutting_down_broker_ids
+        is_offline = context.partition_state(tp) is PartitionState.OFFLINE
+        # ISR changes that wait are of other partitions: an event came between theirs.
+        is_released = (
+            state.leader in leaving
+            and isinstance(process.event, _RELEASING)
+            and not process.has_isr_changes_to_process
+        )
+        if not (is_offline or is_released):
+            return None
         online = [
             member
             for member in state.isr
             if context.is_replica_online(member, tp, include_shutting_down=True)
         ]
-        if context.partition_state(tp) is PartitionState.OFFLINE:
-            require(
-                not online, f"{process} leaves {tp} without a leader, {online} are live: {state}"
-            )
+        if online and is_offline:
+            return f"without a leader, {online} are live: {state}"
         staying = [member for member in online if member not in leaving]
-        if process.has_isr_changes_to_process:
-            return  # of other partitions: an event came between theirs
-        if isinstance(process.event, _RELEASING) and state.leader in leaving:
-            require(
-                not staying,
-                f"{process} leaves {tp} with {state.leader}, which stops, {staying} stay: {state}",
-            )
+        if staying and is_released:
+            return f"with {state.leader}, which stops, {staying} stay: {state}"
+        return None
 
     def check_converged(self) -> None:
         """Nothing is left of those that have stopped, and of those that have not."""

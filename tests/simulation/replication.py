@@ -21,6 +21,7 @@ from regent.zk_data.operations import Create, SetData, Written
 from regent.zk_data.topics import decode_partition_state, encode_partition_state
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.replicated_log import Record, Replica, common_prefix
+from tests.simulation.turns import rotated
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
     isr_change_notification_prefix,
@@ -42,20 +43,17 @@ class Replication:
 
     def act(self) -> bool:
         """Some broker does something that it has to do. Whether there was anything."""
-        brokers = list(self._world.brokers.values())
-        first = self._world.rng.randrange(len(brokers))
-        return any(self._act_of(b) for b in (*brokers[first:], *brokers[:first]) if b.is_responsive)
+        brokers = rotated(self._world.rng, list(self._world.brokers.values()))
+        return any(self._act_of(broker) for broker in brokers if broker.is_responsive)
 
     def _act_of(self, broker: SimulatedBroker) -> bool:
         if broker.reconnect() or broker.register() or broker.requests.act():
             return True
         if broker.changed_isrs and self._world.rng.random() < 0.5:
             return self._notify(broker)
-        replicas = list(broker.replicas.items())
-        if not replicas:
+        if not broker.replicas:
             return False
-        first = self._world.rng.randrange(len(replicas))
-        for tp, replica in (*replicas[first:], *replicas[:first]):
+        for tp, replica in rotated(self._world.rng, list(broker.replicas.items())):
             if replica.is_fetching and self._fetch(broker, tp, replica):
                 return True
             if replica.is_leader and self._lead(broker, tp, replica):

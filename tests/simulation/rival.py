@@ -69,7 +69,7 @@ class RivalController:
         self._reign: Iterator[None] | None = None
         self._session_id = 0
         self._known: dict[int, Broker] = {}
-        self._seen_zxid = -1
+        self._seen_zxid = self._outrun_at = -1
         self.epoch = 0
         self._epoch_version = 0
 
@@ -136,7 +136,11 @@ class RivalController:
     def _stand_for_election(self) -> bool:
         client = self._broker.client
         assert client is not None
+        zxid = self._world.zookeeper.zxid
+        if self._outrun_at == zxid:
+            return False
         if client.get_data([paths.CONTROLLER]) != [None]:
+            self._outrun_at = zxid
             return False
         (node,) = client.get_data([paths.CONTROLLER_EPOCH])
         if node is None:

@@ -35,6 +35,7 @@ from tests.simulation.replication import Replication
 from tests.simulation.rival import RivalController
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError, Trace
+from tests.simulation.turns import rotated
 from tests.simulation.workload import Workload
 
 SESSION_TIMEOUT_MS = 6_000
@@ -238,8 +239,7 @@ class World:
         for _ in range(SETTLE_STEPS):
             if until():
                 return
-            first = self.rng.randrange(len(acts))
-            if any(act() for act in (*acts[first:], *acts[:first])):
+            if any(act() for act in rotated(self.rng, acts)):
                 self.clock.advance(1)
                 continue
             at_ms = self.clock.next_single_at_ms()
@@ -317,5 +317,4 @@ class World:
         return self._one_of([rival.act for rival in self.rivals])
 
     def _one_of(self, acts: list[Callable[[], bool]]) -> bool:
-        first = self.rng.randrange(len(acts))
-        return any(act() for act in (*acts[first:], *acts[:first]))
+        return any(act() for act in rotated(self.rng, acts))

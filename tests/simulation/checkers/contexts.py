@@ -13,7 +13,7 @@ from regent.protocol.control_requests import LeaderAndIsrResponse
 from tests.simulation.broker import UNKNOWN_SERVER_ERROR
 from tests.simulation.checkers.trail import TrailChecker
 from tests.simulation.driver import RegentProcess
-from tests.simulation.trace import require
+from tests.simulation.trace import InvariantViolatedError, require
 
 if TYPE_CHECKING:
     from tests.simulation.world import World
@@ -32,26 +32,28 @@ class ContextChecker:
         if active is None:
             return
         context = active.context
+        cluster, removed_by_hand = context.cluster, self._world.safety.seen.removed_by_hand
+        leaderships = cluster.leadership
         offline = imbalanced = 0
-        for tp in context.cluster.all_partitions():
-            state, leadership = context.partition_state(tp), context.cluster.leadership.get(tp)
-            being_deleted = context.is_topic_queued_for_deletion(tp.topic)
-            if state is PartitionState.OFFLINE and not being_deleted:
+        for tp in cluster.all_partitions():
+            state, leadership = context.partition_state(tp), leaderships.get(tp)
+            assignment = cluster.assignment(tp)
+            if leadership is not None and tp.topic not in removed_by_hand:
+                replicas = () if assignment is None else assignment.replicas
+                if not set(leadership.isr).issubset(replicas):
+                    raise InvariantViolatedError(f"{process}: {tp} {leadership}")
+            if context.is_topic_queued_for_deletion(tp.topic):
+                continue
+            if state is PartitionState.OFFLINE:
                 offline += 1
-            if state is PartitionState.ONLINE and not being_deleted:
-                require(
-                    leadership is not None
-                    and context.is_replica_online(
-                        leadership.leader, tp, include_shutting_down=True
-                    ),
-                    f"{process} holds {tp} to be online under {leadership}",
+            elif state is PartitionState.ONLINE and (
+                leadership is None
+                or not context.is_replica_online(leadership.leader, tp, include_shutting_down=True)
+            ):
+                raise InvariantViolatedError(
+                    f"{process} holds {tp} to be online under {leadership}"
                 )
-            if leadership is not None:
-                removed = tp.topic in self._world.safety.seen.removed_by_hand
-                replicas = leadership.isr if removed else context.cluster.replicas(tp)
-                require(set(leadership.isr) <= set(replicas), f"{process}: {tp} {leadership}")
-            assignment = context.cluster.assignment(tp)
-            if assignment and leadership and not being_deleted:
+            if assignment and leadership:
                 imbalanced += not has_preferred_leader(assignment, leadership)
         require(
             offline == context.offline_partition_count,
