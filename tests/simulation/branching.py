@@ -15,6 +15,7 @@ from typing import Any, Final, NoReturn
 
 from regent.controller import effects as fx
 from tests.simulation.disturbances import Disturbance
+from tests.simulation.driver import RegentProcess
 from tests.simulation.playing import Cut, Scenario, play_with
 from tests.simulation.trace import InvariantViolatedError
 
@@ -23,11 +24,11 @@ _HELD: Final = b"held"
 
 def play_every_cut(
     scenario: Scenario,
-    disturbances: Callable[[fx.Effect[Any]], Iterable[Disturbance]],
+    disturbances: Callable[[int, fx.Effect[Any]], Iterable[Disturbance]],
     *,
     rivals: bool,
 ) -> list[str]:
-    """Play a story with each of the disturbances at each of its effects.
+    """Play a story with each of the disturbances of each effect, given its number from 1.
 
     Returns:
         What did not hold, each with its cut and effect.
@@ -38,11 +39,11 @@ def play_every_cut(
     failures: list[str] = []
     report_to: int | None = None
 
-    def disturb(number: int, effect: fx.Effect[Any]) -> Disturbance | None:
+    def disturb(_: RegentProcess, number: int, effect: fx.Effect[Any]) -> Disturbance | None:
         nonlocal report_to
         if report_to is not None:
             return None
-        for disturbance in disturbances(effect):
+        for disturbance in disturbances(number, effect):
             report, report_to = os.pipe()
             child = os.fork()
             if not child:

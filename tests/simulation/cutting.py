@@ -1,17 +1,17 @@
-"""What can befall the controller at an effect, and a story cut short at its effects: at a sample of
-them, or at each (``make soak PARTS=cuts``)."""
+"""What can befall the controller at an effect, and where a sample of stories is cut short."""
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Iterator
-from typing import Final
+import random
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 from regent.controller import effects as fx
 from regent.simulation.zookeeper_effects import ZooKeeperEffect
 from tests.simulation.branching import play_every_cut
 from tests.simulation.disturbances import Disturbance
-from tests.simulation.playing import Scenario
+from tests.simulation.driver import Place, RegentProcess
+from tests.simulation.playing import Cut, Scenario, play_with
 
 AT_EVERY_WRITE = (
     Disturbance.CRASH_BEFORE,
@@ -19,12 +19,24 @@ AT_EVERY_WRITE = (
     Disturbance.LOSE_AFTER,
     Disturbance.EXPIRE_AFTER,
 )
-SAMPLE_SHARE: Final = 32
-"""The tests play one of so many cuts; see :class:`Sample`."""
+CUTS_PER_PLAY: Final = 3
+"""The least cuts of each play in a sample."""
 FORGOTTEN: Final = "a broker fails at requests for a while"
 """What a broker has refused is known for a term. If it took the leader epoch over before it
 failed, the next controller's LeaderAndIsr of that epoch changes nothing, as in Kafka: the next
 change of the partition does. So it is cut where the term goes on, and nowhere else."""
+
+
+class Play(NamedTuple):
+    """A story as it is played.
+
+    Attributes:
+        name: The name of the story.
+        rivals: Whether a broker's controller leads before the next Regent does.
+    """
+
+    name: str
+    rivals: bool
 
 
 def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
@@ -42,51 +54,68 @@ def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
         yield from (d for d in Disturbance if d.is_halfway)
 
 
-def failures_of_cuts(name: str, scenario: Scenario, *, rivals: bool, everywhere: bool) -> list[str]:
-    """What is not put right after a story was cut short.
+def _disturbances_of(name: str, effect: fx.Effect[object]) -> Iterator[Disturbance]:
+    for disturbance in disturbances(effect):
+        if name != FORGOTTEN or not (disturbance.is_crash or disturbance.is_expiry):
+            yield disturbance
 
-    Args:
-        name: The story's.
-        scenario: The story.
-        rivals: Whether a broker's controller leads before the next Regent does.
-        everywhere: Whether every cut is played, not a sample.
+
+def failures_everywhere(play: Play, scenario: Scenario) -> list[str]:
+    """Cut a story short at each of its effects. Return what is not put right."""
+    return play_every_cut(
+        scenario, lambda _, effect: _disturbances_of(play.name, effect), rivals=play.rivals
+    )
+
+
+def failures_of_sample(stories: Mapping[str, Scenario]) -> list[str]:
+    """Cut stories short at a sample of their effects. Return what is not put right."""
+    failures: list[str] = []
+    for play, cuts in sample(stories).items():
+        befalling: dict[int, list[Disturbance]] = {}
+        for cut in sorted(cuts, key=lambda cut: (cut.effect, cut.disturbance.value)):
+            befalling.setdefault(cut.effect, []).append(cut.disturbance)
+        failures += (
+            f"{play}: {failure}"
+            for failure in play_every_cut(
+                stories[play.name],
+                lambda number, _, befalling=befalling: befalling.get(number, ()),  # type: ignore[misc]
+                rivals=play.rivals,
+            )
+        )
+    return failures
+
+
+def sample(stories: Mapping[str, Scenario]) -> dict[Play, set[Cut]]:
+    """Choose cuts, the same in every run: each disturbance at each place of the core that some
+    story reaches, spread evenly over the plays.
     """
-    sample = Sample(f"{name} {rivals}", 1 if everywhere else SAMPLE_SHARE)
+    candidates: dict[Play, list[Cut]] = {}
+    kinds: dict[tuple[Place, Disturbance], list[tuple[Play, Cut]]] = {}
+    for play in (Play(name, rivals) for name in stories for rivals in (False, True)):
+        candidates[play] = []
+        for number, (place, effect) in enumerate(_places(stories[play.name], play), start=1):
+            for disturbance in _disturbances_of(play.name, effect):
+                cut = Cut(number, disturbance)
+                candidates[play].append(cut)
+                kinds.setdefault((place, disturbance), []).append((play, cut))
+    chance = random.Random("cuts")
+    chosen: dict[Play, set[Cut]] = {play: set() for play in candidates}
+    for of_kind in sorted(kinds.values(), key=len):
+        least = min(len(chosen[play]) for play, _ in of_kind)
+        play, cut = chance.choice([c for c in of_kind if len(chosen[c[0]]) == least])
+        chosen[play].add(cut)
+    for play, cuts in chosen.items():
+        others = [cut for cut in candidates[play] if cut not in cuts]
+        cuts.update(chance.sample(others, min(len(others), max(0, CUTS_PER_PLAY - len(cuts)))))
+    return chosen
 
-    def befalling(effect: fx.Effect[object]) -> Iterator[Disturbance]:
-        for disturbance in sample.of(effect):
-            if name != FORGOTTEN or not (disturbance.is_crash or disturbance.is_expiry):
-                yield disturbance
 
-    return play_every_cut(scenario, befalling, rivals=rivals)
+def _places(scenario: Scenario, play: Play) -> list[tuple[Place, fx.Effect[Any]]]:
+    """Play a story undisturbed. Return its effects, each with the place that asked for it."""
+    places: list[tuple[Place, fx.Effect[Any]]] = []
 
+    def note(process: RegentProcess, _: int, effect: fx.Effect[Any]) -> None:
+        places.append((process.place(), effect))
 
-class Sample:
-    """Which of a story's cuts are played, the same in every run.
-
-    Each disturbance at the first effect of each type, and of the others a share.
-    """
-
-    def __init__(self, seed: str, share: int) -> None:
-        """
-        Args:
-            seed: Which of the others: another text, another part of them.
-            share: One of so many others.
-        """
-        self._seed = seed
-        self._share = share
-        self._number = 0
-        self._seen: set[tuple[type[fx.Effect[object]], Disturbance]] = set()
-
-    def of(self, effect: fx.Effect[object]) -> Iterator[Disturbance]:
-        """The disturbances of the next effect. To be asked about each, in order."""
-        self._number += 1
-        for disturbance in disturbances(effect):
-            is_new = (type(effect), disturbance) not in self._seen
-            self._seen.add((type(effect), disturbance))
-            if is_new or self._is_drawn(disturbance):
-                yield disturbance
-
-    def _is_drawn(self, disturbance: Disturbance) -> bool:
-        drawn = zlib.crc32(f"{self._seed} {self._number} {disturbance.name}".encode())
-        return drawn % self._share == 0
+    play_with(scenario, note, rivals=play.rivals)
+    return places

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 FIRST_CONTROLLER_ID = 1_000_000_000
 
+Place = tuple[str, int]
+"""A place in the core: file and line."""
+
 
 class RegentProcess:
     """One life of one Regent process.
@@ -155,6 +158,15 @@ class RegentProcess:
             f"{self.name}: queue={self._queue.kinds()} "
             f"pending={type(self._pending).__name__} told={list(self.client.events)}"
         )
+
+    def place(self) -> Place:
+        """Return the innermost place in the core that awaits the effect in progress."""
+        awaiting: Any = self._process
+        place = ("", 0)
+        while frame := getattr(awaiting, "cr_frame", None):
+            place = (frame.f_code.co_filename, frame.f_lineno)
+            awaiting = awaiting.cr_await
+        return place
 
     def put(self, event: e.ControllerEvent) -> None:
         """Append an event, or merge it with one that waits."""

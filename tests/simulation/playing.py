@@ -53,8 +53,8 @@ class Cut(NamedTuple):
     disturbance: Disturbance
 
 
-Disturb = Callable[[int, fx.Effect[Any]], Disturbance | None]
-"""What befalls the controller at an effect, which has this number since the story began."""
+Disturb = Callable[[RegentProcess, int, fx.Effect[Any]], Disturbance | None]
+"""What befalls a process at an effect, which has this number since the story began."""
 
 
 def play(
@@ -69,7 +69,7 @@ def play(
         The effects that the controller has performed, up to the cut.
     """
 
-    def disturb(number: int, _: fx.Effect[Any]) -> Disturbance | None:
+    def disturb(_process: RegentProcess, number: int, _: fx.Effect[Any]) -> Disturbance | None:
         return cut.disturbance if cut is not None and number == cut.effect else None
 
     return play_with(scenario, disturb, rivals=rivals)
@@ -99,7 +99,7 @@ def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.
         if disturbed is not process:
             return None
         performed.append(effect)
-        disturbance = disturb(len(performed), effect)
+        disturbance = disturb(process, len(performed), effect)
         if disturbance is not None and disturbance.is_crash:
             world.restart_regent_after(process.slot, ABSENCE_MS if rivals else 1)
         return disturbance

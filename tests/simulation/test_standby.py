@@ -1,4 +1,4 @@
-"""A take-over from the standby's cache: cut short everywhere, and in worlds of chance.
+"""A take-over from the standby's cache: in stories, and in worlds of chance.
 
 That what is loaded is the truth is checked at each, by :mod:`tests.simulation.checkers.standby`.
 """
@@ -7,23 +7,13 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.cutting import failures_of_cuts
 from tests.simulation.playing import play
 from tests.simulation.simulation import simulate
 from tests.simulation.standby import SimulatedStandby
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.world import World
-from tests.support.soak import EVERYWHERE
 
 SEEDS = range(40)
-
-
-@pytest.mark.parametrize("everywhere", EVERYWHERE)
-@pytest.mark.parametrize("rivals", [False, True], ids=["a fresh Regent", "a broker meanwhile"])
-@pytest.mark.parametrize("name", STANDBY_SCENARIOS)
-def test_whatever_is_cut_short_is_put_right(name: str, rivals: bool, everywhere: bool) -> None:
-    failures = failures_of_cuts(name, STANDBY_SCENARIOS[name], rivals=rivals, everywhere=everywhere)
-    assert not failures, "\n".join(failures)
 
 
 @pytest.fixture

@@ -32,13 +32,6 @@ def soak(part: str) -> pytest.MarkDecorator:
     return pytest.mark.soak(part)
 
 
-EVERYWHERE: Final = [
-    pytest.param(False, id="sample"),
-    pytest.param(True, id="everywhere", marks=soak("cuts")),
-]
-"""Whether a story is cut short at every effect, or at a sample of its effects."""
-
-
 def versions(*gate: str, others: Iterable[str]) -> list[Any]:
     """Return parameters: the versions of Kafka that the gate runs, and those of the soak."""
     return [*gate, *_marked(others, "versions")]
