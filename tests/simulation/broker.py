@@ -247,7 +247,7 @@ class SimulatedBroker:
             return STALE_BROKER_EPOCH
         if header.controller_epoch < self.controller_epoch:
             return STALE_CONTROLLER_EPOCH
-        self._world.safety.obeyed(self, header)
+        self._world.safety.requests.obeyed(self, header)
         self.controller_epoch = header.controller_epoch
         self.controller_id = header.controller_id
         return NONE
@@ -256,7 +256,7 @@ class SimulatedBroker:
         """The answer to a request."""
         match request:
             case LeaderAndIsrRequest():
-                self._world.safety.leadership_arrives(request)
+                self._world.safety.requests.leadership_arrives(request)
                 return self.leader_and_isr(request)
             case UpdateMetadataRequest():
                 return self.update_metadata(request)
@@ -327,7 +327,7 @@ class SimulatedBroker:
             return
         is_leader = state.leader == self.broker_id
         if is_leader or state.leader in self.known_brokers:
-            self._world.safety.accepted_leadership(self, tp, state)
+            self._world.safety.requests.accepted_leadership(self, tp, state)
             self.replicas[tp] = Replica(
                 log=log,
                 state=state,

@@ -302,7 +302,7 @@ class RegentProcess:
                 self._resume(stop.value)
                 return
             self._process = self._pending = None
-            self._world.safety.event_ended(self)
+            self._world.safety.contexts.event_ended(self)
             self._world.endpoint.event_ended(self)
             return
         if isinstance(self._pending, fx.ReadStandby) and self.standby is None:

@@ -216,7 +216,7 @@ class Endpoint:
             call in self._calls and call.controller is process and call.answer is None,
             f"{process} answers {call}, which it does not owe: {answer}",
         )
-        self._world.safety.answered(process, call.request, answer)
+        self._world.safety.broker_requests.answered(process, call.request, answer)
         call.answer = answer
 
     def event_ended(self, process: RegentProcess) -> None:

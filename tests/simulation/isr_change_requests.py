@@ -139,7 +139,7 @@ class IsrChangeRequests:
             change = self._change(pending, by_id=by_id)
             self._sent[change.topic, change.partition] = pending
             changes.append(change)
-            self._world.safety.asked(self._broker.broker_id, tp, change)
+            self._world.safety.broker_requests.asked(self._broker.broker_id, tp, change)
         request = AlterPartitionRequest(self._broker.broker_id, self._broker.epoch, tuple(changes))
         self._channel.send(request, self._answered)
 

@@ -197,7 +197,7 @@ class Network:
                 self._world.faults.counts["repeat_answer"] += 1
                 channel.sender.receive(response)
             return True
-        self._world.safety.leaves(channel.sender, channel.request())
+        self._world.safety.requests.leaves(channel.sender, channel.request())
         response = self._deliver(channel.sender.name, channel.request())
         if self._world.is_turbulent and rng.random() < self._world.swarm.lost_answers:
             self._world.trace.line("network", "loses answer", f"of broker-{channel.broker_id}")

@@ -37,7 +37,7 @@ class ProcessChannels:
 
     def send(self, requests: ControlRequests) -> None:
         """Add a batch to what its receivers have to be informed of."""
-        self._world.safety.sent(self._process.name, requests)
+        self._world.safety.requests.sent(self._process.name, requests)
         metadata = self._shared.of(requests)
         for broker_id in receivers_of(requests):
             if broker_id in self._channels:

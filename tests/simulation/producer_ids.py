@@ -61,7 +61,9 @@ class ProducerIds:
         first_id, operation = next_block(node, self._broker.broker_id)
         (result,) = client.multi([operation])
         assert isinstance(result, Written), "nobody else moves during a step"
-        self._world.safety.gave_producer_ids(self._broker.name, first_id, BLOCK_SIZE)
+        self._world.safety.broker_requests.gave_producer_ids(
+            self._broker.name, first_id, BLOCK_SIZE
+        )
         return True
 
 

@@ -349,7 +349,7 @@ class RivalController:
             deleted_partitions=frozenset(),
             stop_replica={},
         )
-        self._world.safety.sent(self.name, batch)
+        self._world.safety.requests.sent(self.name, batch)
         for channel in self._channels.values():
             channel.waiting.add(batch)
 

@@ -77,7 +77,9 @@ class RivalEndpoint:
                 return AlterPartitionResponse(NONE, tuple(results))
             case AllocateProducerIdsRequest():
                 first_id = self._claim_block(request.broker_id)
-                self._world.safety.gave_producer_ids(self._name, first_id, BLOCK_SIZE)
+                self._world.safety.broker_requests.gave_producer_ids(
+                    self._name, first_id, BLOCK_SIZE
+                )
                 return AllocateProducerIdsResponse(NONE, first_id, BLOCK_SIZE)
         return None
 

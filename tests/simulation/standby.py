@@ -87,11 +87,6 @@ class SimulatedStandby:
         client.on_touched(self._note)
 
     @property
-    def is_taken_over(self) -> bool:
-        """Whether a take-over reads from the cache at this moment."""
-        return self._is_taken_over
-
-    @property
     def is_in_the_way(self) -> bool:
         """Whether a reading is under way that a take-over waits for."""
         return self._own is not None and self._reader.is_current()

@@ -7,7 +7,7 @@ defect leads to another, and which comes first is chance.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 
 import pytest
@@ -23,6 +23,7 @@ from tests.simulation.endpoint_scenarios import ENDPOINT_SCENARIOS
 from tests.simulation.mutants import MUTANTS
 from tests.simulation.playing import Cut, play
 from tests.simulation.scenarios import SCENARIOS
+from tests.simulation.shutdown_scenarios import SHUTDOWN_SCENARIOS
 from tests.simulation.simulation import SeedFailedError, simulate
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.trace import InvariantViolatedError
@@ -30,7 +31,8 @@ from tests.support.soak import mutants
 
 SEEDS = 1_000
 HISTORIES = 300
-STORIES = (
+STORIES = SCENARIOS | SHUTDOWN_SCENARIOS | ENDPOINT_SCENARIOS | STANDBY_SCENARIOS
+SOME_STORIES = (
     "a broker refuses, and is restarted",
     "a log directory fails",
     "a log directory of leaders fails",
@@ -48,7 +50,11 @@ STORIES = (
 def test_it_is_caught(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mutant = MUTANTS[name]
     mutant.mutate(monkeypatch)
-    tries = attempts() if mutant.story is None else [violation_of_a_story(mutant.story)]
+    tries: Iterable[str | None] = attempts()
+    if mutant.story is not None:
+        tries = [
+            violation_of_a_story(mutant.story, Disturbance.LOSE_AFTER, Disturbance.CRASH_AFTER)
+        ]
     others: list[str] = []
     for caught in filter(None, tries):
         if re.search(mutant.caught_by, caught):
@@ -61,7 +67,7 @@ def attempts() -> Iterator[str | None]:
     """What histories, seeds and stories break, one after the other."""
     histories = (violation_of_a_history(seed) for seed in (None, *range(HISTORIES)))
     some_seeds = (violation_of_a_seed(seed) for seed in range(SEEDS // 5))
-    stories = (violation_of_a_story(name) for name in STORIES)
+    stories = (violation_of_a_story(name, Disturbance.LOSE_AFTER) for name in SOME_STORIES)
     more_seeds = (violation_of_a_seed(seed) for seed in range(SEEDS // 5, SEEDS))
     return chain(histories, some_seeds, stories, more_seeds)
 
@@ -79,14 +85,15 @@ def violation_of_a_history(seed: int | None) -> str | None:
     return None
 
 
-def violation_of_a_story(name: str) -> str | None:
-    """What a story breaks in which the answer to some write is lost, None if it holds."""
-    scenario = (SCENARIOS | ENDPOINT_SCENARIOS | STANDBY_SCENARIOS)[name]
+def violation_of_a_story(name: str, *disturbances: Disturbance) -> str | None:
+    """What a story breaks that is cut short at its writes, None if it holds."""
+    scenario = STORIES[name]
     try:
         performed = play(scenario)
-        for number, effect in enumerate(performed, start=1):
-            if isinstance(effect, fx.Write | fx.Multi):
-                play(scenario, cut=Cut(number, Disturbance.LOSE_AFTER))
+        for disturbance in disturbances:
+            for number, effect in enumerate(performed, start=1):
+                if isinstance(effect, fx.Write | fx.Multi):
+                    play(scenario, cut=Cut(number, disturbance))
     except InvariantViolatedError as violated:
         return str(violated)
     return None

@@ -13,7 +13,7 @@ from tests.simulation.standby import SimulatedStandby
 from tests.simulation.standby_scenarios import STANDBY_SCENARIOS
 from tests.simulation.world import World
 
-SEEDS = range(40)
+SEEDS = range(24)
 
 
 @pytest.fixture

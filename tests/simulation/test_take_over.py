@@ -14,9 +14,11 @@ from tests.simulation.convergence import check_converged
 from tests.simulation.cutting import disturbances
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
+from tests.simulation.playing import Cut
 from tests.simulation.simulation import simulate
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.world import World
+from tests.support.soak import soak
 
 SEEDS = range(120)
 
@@ -121,19 +123,21 @@ def test_one_that_wakes_up_asks_before_it_sends_what_it_has(is_deposed: bool) ->
     assert (not sent) if is_deposed else (sent and min(sent) > asked)
 
 
-@pytest.mark.parametrize("is_frozen", [False, True])
-def test_whatever_is_cut_short_is_put_right(is_frozen: bool) -> None:
-    number, last = 0, Story(rivals=True)
+@pytest.mark.parametrize("first_frozen", [0, pytest.param(1, marks=soak("cuts"))])
+def test_a_take_over_cut_anywhere_is_put_right(first_frozen: int) -> None:
+    """At every second cut the former leader is frozen, at the others it goes on to work."""
+    last = Story(rivals=True)
     last.disturb(0, Disturbance.LOSE_AFTER)
     last.suspect()
-    for number, effect in enumerate(last.performed, start=1):
-        for disturbance in disturbances(effect):
-            story = Story(rivals=True)
-            story.leader.is_paused = is_frozen
-            story.disturb(number, disturbance)
-            story.suspect()
-            story.end()
-    assert number > 20
+    effects = enumerate(last.performed, start=1)
+    cuts = [Cut(number, each) for number, effect in effects for each in disturbances(effect)]
+    for index, (number, disturbance) in enumerate(cuts):
+        story = Story(rivals=True)
+        story.leader.is_paused = index % 2 == first_frozen
+        story.disturb(number, disturbance)
+        story.suspect()
+        story.end()
+    assert len(last.performed) > 20
 
 
 def test_worlds_of_chance_have_replicas_that_depose_each_other() -> None:

@@ -13,12 +13,12 @@ from regent.protocol.control_requests import (
 )
 from regent.zk_data import paths
 from tests.simulation.checkers.observed import Observed
+from tests.simulation.driver import RegentProcess
 from tests.simulation.trace import require
 from tests.support.leadership_entries import entries_of
 
 if TYPE_CHECKING:
     from tests.simulation.broker import SimulatedBroker
-    from tests.simulation.driver import RegentProcess
     from tests.simulation.world import World
 
 
@@ -58,14 +58,15 @@ class RequestChecker:
             return  # of before, and the state begins at version 0 once more
         require(written == state, f"{sender} announces {tp} as {state}, written was {written}")
 
-    def leaves(self, process: RegentProcess, request: ControlRequest) -> None:
+    def leaves(self, sender: object, request: ControlRequest) -> None:
         """Nothing leaves a process that has slept while another controller was elected: brokers
         that do not know that one would obey."""
         epoch = request.header.controller_epoch
         require(
-            epoch >= process.epoch_at_awakening or self._seen.is_epoch_rewritten,
-            f"{process} sends in epoch {epoch} after a pause, in which epoch "
-            f"{process.epoch_at_awakening} was won",
+            not isinstance(sender, RegentProcess)
+            or epoch >= sender.epoch_at_awakening
+            or self._seen.is_epoch_rewritten,
+            f"{sender} sends in epoch {epoch}, which has ended, after a pause",
         )
 
     def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:

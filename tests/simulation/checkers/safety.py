@@ -3,17 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from regent.controller.broker_requests import IsrChange
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import TopicPartition
-from regent.protocol.control_requests import (
-    ControlHeader,
-    ControlRequest,
-    ControlRequests,
-    LeaderAndIsrRequest,
-)
 from regent.simulation.zookeeper import AppliedTransaction
 from regent.zk_data import paths
 from regent.zk_data.operations import ANY_VERSION, Check, Delete, Operation
@@ -25,23 +18,24 @@ from tests.simulation.checkers.requests import RequestChecker
 from tests.simulation.checkers.terms import TermChecker
 from tests.simulation.checkers.topics import TopicChecker
 from tests.simulation.checkers.unclean import UncleanElections
-from tests.simulation.driver import RegentProcess
 from tests.simulation.elector import is_place
 from tests.simulation.trace import require
 
 if TYPE_CHECKING:
     from regent.model.partition import LeaderAndIsr
     from tests.simulation.broker import SimulatedBroker
-    from tests.simulation.endpoint import BrokerRequest
     from tests.simulation.world import World
 
 
 class SafetyChecker:
-    """What the world reports to, and asks about the past.
+    """The checkers to which the world reports, and what it asks about the past.
 
     Attributes:
         seen: What has been observed so far.
         unclean: Which unclean elections are allowed.
+        broker_requests: Checks what brokers ask, and what they are answered.
+        requests: Checks what controllers send, and what brokers obey.
+        contexts: Checks contexts at the end of events.
     """
 
     def __init__(self, world: World) -> None:
@@ -50,10 +44,10 @@ class SafetyChecker:
         self.unclean = UncleanElections(world, self.seen)
         self._terms = TermChecker(world, self.seen)
         self._topics = TopicChecker(world, self.seen)
-        self._broker_requests = BrokerRequestChecker(world, self.seen)
-        self._leadership = LeadershipChecker(world, self.seen, self.unclean, self._broker_requests)
-        self._requests = RequestChecker(world, self.seen)
-        self._contexts = ContextChecker(world)
+        self.broker_requests = BrokerRequestChecker(world, self.seen)
+        self._leadership = LeadershipChecker(world, self.seen, self.unclean, self.broker_requests)
+        self.requests = RequestChecker(world, self.seen)
+        self.contexts = ContextChecker(world)
         world.zookeeper.on_transaction(self._transaction)
 
     # What others ask
@@ -91,47 +85,6 @@ class SafetyChecker:
         """Whether a broker may keep a replica that it lost by a reassignment under another
         controller, which does not wait for the answer, and remembers nothing."""
         return (broker.broker_id, tp) in self.seen.left
-
-    # What others report
-
-    def sent(self, sender: str, batch: ControlRequests) -> None:
-        """A controller hands a batch to its channels."""
-        self._requests.sent(sender, batch)
-
-    def leaves(self, sender: object, request: ControlRequest) -> None:
-        """A controller sends a request."""
-        if isinstance(sender, RegentProcess):
-            self._requests.leaves(sender, request)
-
-    def obeyed(self, broker: SimulatedBroker, header: ControlHeader) -> None:
-        """A broker accepts a request as coming from the controller."""
-        self._requests.obeyed(broker, header)
-
-    def leadership_arrives(self, request: LeaderAndIsrRequest) -> None:
-        """A broker receives a LeaderAndIsr."""
-        self._requests.leadership_arrives(request)
-
-    def accepted_leadership(
-        self, broker: SimulatedBroker, tp: TopicPartition, state: LeaderAndIsr
-    ) -> None:
-        """A broker becomes leader or follower."""
-        self._requests.accepted_leadership(broker, tp, state)
-
-    def asked(self, broker_id: int, tp: TopicPartition, change: IsrChange) -> None:
-        """A leader asks for an ISR."""
-        self._broker_requests.asked(broker_id, tp, change)
-
-    def answered(self, process: RegentProcess, request: BrokerRequest, answer: Any) -> None:
-        """A process answers a broker's request."""
-        self._broker_requests.answered(process, request, answer)
-
-    def gave_producer_ids(self, owner: str, first_id: int, size: int) -> None:
-        """Somebody gets a block of producer ids."""
-        self._broker_requests.gave_producer_ids(owner, first_id, size)
-
-    def event_ended(self, process: RegentProcess) -> None:
-        """A process has processed an event."""
-        self._contexts.event_ended(process)
 
     # ZooKeeper
 
