@@ -58,7 +58,7 @@ def check_brokers_obey(world: World, epoch: int) -> None:
 
 
 def _only_active(world: World) -> RegentProcess:
-    active = [p for p in world.regents if p.is_alive and p.controller.active is not None]
+    active = [p for p in world.regents if p.is_alive and p.is_active]
     require(len(active) == 1, f"active controllers: {active}")
     (process,) = active
     node = world.zookeeper.get(paths.CONTROLLER)

@@ -140,6 +140,11 @@ class RegentProcess:
         return not self._pauses.is_in_doubt
 
     @property
+    def is_active(self) -> bool:
+        """Whether it is the controller, as far as it knows."""
+        return self.controller.active is not None
+
+    @property
     def is_idle(self) -> bool:
         return self._process is None and not len(self._queue) and not self.client.events
 

@@ -20,6 +20,16 @@ ABSENCE_MS = 20_000
 """Until a crashed Regent process is started again: longer than its session lives."""
 
 
+def calm_world(name: str, swarm: Swarm) -> World:
+    """Return a world without chance that has settled, with a topic of two partitions."""
+    world = World(name, swarm=swarm)
+    world.is_turbulent = False
+    world.settle()
+    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
+    world.settle()
+    return world
+
+
 class Scenario(NamedTuple):
     """A story.
 

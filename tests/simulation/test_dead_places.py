@@ -17,9 +17,9 @@ from regent.zk_data.operations import ZNode
 from tests.simulation.convergence import check_converged
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
+from tests.simulation.playing import calm_world
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError, require
-from tests.simulation.world import World
 
 SEEDS = range(40)
 ROUNDS = 3
@@ -38,21 +38,17 @@ class Replicas:
             suspects=True,
             hears=True,
         )
-        self.world = World(f"dead places {seed}", swarm=swarm)
-        self.world.is_turbulent = False
-        self.world.settle()
-        self.world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
-        self.world.settle()
+        self.world = calm_world(f"dead places {seed}", swarm)
         self._dead: list[int] = []
 
     @property
     def leader(self) -> RegentProcess:
-        (leader,) = [p for p in self.world.regents if p.is_alive and _is_active(p)]
+        (leader,) = [p for p in self.world.regents if p.is_alive and p.is_active]
         return leader
 
     @property
     def standbys(self) -> list[RegentProcess]:
-        return [p for p in self.world.regents if p.is_alive and not _is_active(p)]
+        return [p for p in self.world.regents if p.is_alive and not p.is_active]
 
     def kill(self, process: RegentProcess) -> None:
         self._dead.append(process.client.session_id)
@@ -102,7 +98,7 @@ class Replicas:
         require(self._is_led(), "nobody has taken over")
 
     def _is_led(self) -> bool:
-        return any(p.is_alive and _is_active(p) for p in self.world.regents)
+        return any(p.is_alive and p.is_active for p in self.world.regents)
 
     def restart_all_and_settle(self) -> None:
         """Whoever is dead is started again, and every former session ends."""
@@ -116,10 +112,6 @@ class Replicas:
         living = [p.client.session_id for p in self.standbys]
         require(sorted(others) == sorted(living), f"{living} have the places {others}")
         check_converged(self.world)
-
-
-def _is_active(process: RegentProcess) -> bool:
-    return process.controller.active is not None
 
 
 def play(seed: int) -> None:
@@ -168,10 +160,8 @@ class Partitioned:
 
     def __init__(self) -> None:
         swarm = Swarm(regents=3, speeds=CALM_SPEEDS, suspects=True, hears=True)
-        self.world = World("partitioned", swarm=swarm)
-        self.world.is_turbulent = False
-        self.world.settle()
-        self.leader = next(p for p in self.world.regents if _is_active(p))
+        self.world = calm_world("partitioned", swarm)
+        self.leader = next(p for p in self.world.regents if p.is_active)
         self.between, last = [p for p in self.world.regents if p is not self.leader]
         last.crash()
         self.world.hearing.cut = [tuple(sorted((self.leader.slot, last.slot)))]  # type: ignore[list-item]

@@ -15,6 +15,7 @@ from tests.simulation.broker import SimulatedBroker
 from tests.simulation.convergence import check_converged
 from tests.simulation.endpoint_scenarios import fail_over, upgrade
 from tests.simulation.isr_change_requests import KEEPS_CHANGES_SINCE, PendingChange
+from tests.simulation.playing import calm_world
 from tests.simulation.replicated_log import Log, Record, Replica
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
 from tests.simulation.trace import InvariantViolatedError
@@ -24,19 +25,14 @@ A0 = TopicPartition("a", 0)
 A1 = TopicPartition("a", 1)
 
 
-def calm_world(*, protocol: tuple[int, int] = (2, 8), rivals: bool = False) -> World:
+def asking_world(*, protocol: tuple[int, int] = (2, 8), rivals: bool = False) -> World:
     swarm = Swarm(speeds=CALM_SPEEDS, announces=True, protocol=protocol, rivals=rivals)
-    world = World("endpoint", swarm=swarm)
-    world.is_turbulent = False
-    world.settle()
-    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
-    world.settle()
-    return world
+    return calm_world("endpoint", swarm)
 
 
 @pytest.mark.parametrize("rivals", [False, True], ids=["Regent alone", "brokers' own, too"])
 def test_a_rolling_upgrade_under_load(rivals: bool) -> None:
-    world = calm_world(protocol=(2, 4), rivals=rivals)
+    world = asking_world(protocol=(2, 4), rivals=rivals)
     for protocol in ((2, 8), (3, 5)):
         for broker in world.brokers.values():
             world.workload.produce()
@@ -63,7 +59,7 @@ def test_leaders_write_isrs_below_2_7_and_ask_from_then_on() -> None:
 
 
 def test_the_high_watermark_waits_for_both_isrs_while_a_change_is_pending() -> None:
-    world = calm_world()
+    world = asking_world()
     leader = world.brokers[1].replicas[A0]
     state = leader.state
     log = Log(None, [Record(0, 1), Record(0, 2)], 0)
@@ -74,7 +70,7 @@ def test_the_high_watermark_waits_for_both_isrs_while_a_change_is_pending() -> N
 
 
 def test_who_asks_a_controller_that_has_resigned_finds_its_successor() -> None:
-    world = calm_world(rivals=True)
+    world = asking_world(rivals=True)
     (process,) = world.regents
     world.brokers[3].stop()
     world.settle()
@@ -98,7 +94,7 @@ class TestAnAnswer:
     def test_a_leader_that_is_out_of_date_asks_for_nothing_more(
         self, code: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        world = calm_world()
+        world = asking_world()
         refuse_once(monkeypatch, code)
         bounce_follower(world)
         with pytest.raises(InvariantViolatedError, match="waits for ever"):
@@ -107,7 +103,7 @@ class TestAnAnswer:
     def test_one_that_has_asked_the_wrong_controller_asks_again(
         self, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        world = calm_world()
+        world = asking_world()
         refuse_once(monkeypatch, NOT_CONTROLLER)
         bounce_follower(world)
         check_converged(world)
@@ -143,7 +139,7 @@ def test_an_answer_to_what_was_asked_in_a_former_leader_epoch(
     protocol: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The leader has asked anew before it comes. In Kafka 2.7 and 2.8 that is lost."""
-    world = calm_world(protocol=protocol)
+    world = asking_world(protocol=protocol)
     leader = ask_anew_before_the_answer(world, monkeypatch, (2, 3, 1))
     world.settle()
     check_converged(world)
@@ -155,7 +151,7 @@ def test_a_successor_does_not_know_of_such_an_answer(
     protocol: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It comes right before the controller is another one, which nothing tells of it."""
-    world = calm_world(protocol=protocol)
+    world = asking_world(protocol=protocol)
     # A new leader epoch, and nothing moves.
     leader = ask_anew_before_the_answer(world, monkeypatch, (3, 2))
     world.settle(until=lambda: world.endpoint.is_idle)
@@ -168,7 +164,7 @@ def test_a_successor_does_not_know_of_such_an_answer(
 @pytest.mark.parametrize("lost", [1, 3], ids=["leader", "follower"])
 def test_a_state_that_was_created_again_is_led_when_a_broker_is_gone(lost: int) -> None:
     """Brokers skip, without an error, what has a lower partition epoch than they know."""
-    world = calm_world(protocol=(3, 5))
+    world = asking_world(protocol=(3, 5))
     for _ in range(5):
         bounce_follower(world)
     path = paths.partition_state(A0)
@@ -193,7 +189,7 @@ class TestAFollowerThatIsAskedForWhileItCannotBeInSync:
 
     @pytest.mark.parametrize("protocol", [(2, 8), (3, 2), (3, 5)])
     def test_because_it_is_stopping(self, protocol: tuple[int, int]) -> None:
-        world = calm_world(protocol=protocol)
+        world = asking_world(protocol=protocol)
         world.orderly_stops.begin(world.brokers[3])
         world.settle(until=lambda: sorted(world.brokers[1].replicas[A0].state.isr) == [1, 2])
         ask_for_follower(world)
@@ -204,7 +200,7 @@ class TestAFollowerThatIsAskedForWhileItCannotBeInSync:
 
     @pytest.mark.parametrize("protocol", [(2, 8), (3, 2), (3, 5)])
     def test_because_it_is_down(self, protocol: tuple[int, int]) -> None:
-        world = calm_world(protocol=protocol)
+        world = asking_world(protocol=protocol)
         world.brokers[3].stop()
         world.settle()
         ask_for_follower(world)

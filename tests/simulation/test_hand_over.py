@@ -11,19 +11,15 @@ from regent.controller import events as e
 from tests.simulation.convergence import check_brokers_obey
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
+from tests.simulation.playing import calm_world
 from tests.simulation.swarm import CALM_SPEEDS, Swarm
-from tests.simulation.world import World
 
 
 @pytest.mark.parametrize("disturbance", [None, Disturbance.LOSE_BEFORE, Disturbance.LOSE_AFTER])
 def test_a_broker_takes_over(disturbance: Disturbance | None) -> None:
-    world = World("hand-over", swarm=Swarm(rivals=True, speeds=CALM_SPEEDS))
-    world.is_turbulent = False
-    world.settle()
-    world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
-    world.settle()
+    world = calm_world("hand-over", Swarm(rivals=True, speeds=CALM_SPEEDS))
     (process,) = world.regents
-    assert is_active(process)
+    assert process.is_active
     befallen: list[fx.Multi] = []
 
     def disturb(_: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
@@ -36,10 +32,6 @@ def test_a_broker_takes_over(disturbance: Disturbance | None) -> None:
     process.put(e.NotEligible())
     world.settle()
     assert len(befallen) == 1
-    assert not is_active(process)
+    assert process.controller.active is None
     assert [rival.is_active for rival in world.rivals].count(True) == 1
     check_brokers_obey(world, world.safety.epoch)
-
-
-def is_active(process: RegentProcess) -> bool:
-    return process.controller.active is not None

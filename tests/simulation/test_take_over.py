@@ -37,7 +37,7 @@ class Story:
         self.world.settle()
         self.world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
         self.world.settle()
-        self.leader, self.other = sorted(self.world.regents, key=is_active, reverse=True)
+        self.leader, self.other = sorted(self.world.regents, key=lambda p: not p.is_active)
         self.performed: list[fx.Effect[Any]] = []
 
     def disturb(self, number: int, disturbance: Disturbance) -> None:
@@ -68,10 +68,6 @@ class Story:
         check_converged(self.world)
 
 
-def is_active(process: RegentProcess) -> bool:
-    return process.controller.active is not None
-
-
 @pytest.mark.parametrize("is_frozen", [False, True])
 @pytest.mark.parametrize("rivals", [False, True])
 def test_no_broker_leads_in_between(rivals: bool, is_frozen: bool) -> None:
@@ -79,10 +75,10 @@ def test_no_broker_leads_in_between(rivals: bool, is_frozen: bool) -> None:
     epoch = story.world.safety.epoch
     story.leader.is_paused = is_frozen
     story.suspect()
-    assert is_active(story.other)
+    assert story.other.is_active
     story.end()
-    assert is_active(story.other)
-    assert not is_active(story.leader)
+    assert story.other.is_active
+    assert not story.leader.is_active
     assert story.world.safety.epoch == epoch + 1
 
 
@@ -90,7 +86,7 @@ def test_one_that_is_named_takes_over_from_one_that_goes_on_to_work() -> None:
     story = Story(rivals=True)
     epoch = story.world.safety.epoch
     story.suspect(is_named=True)
-    assert is_active(story.other)
+    assert story.other.is_active
     assert story.world.safety.epoch == epoch + 1
     story.leader.shut_down()
     story.end()
@@ -115,7 +111,7 @@ def test_one_that_wakes_up_asks_before_it_sends_what_it_has(is_deposed: bool) ->
     woken_at = len(lines)
     assert not leader.can_send
     story.end()
-    assert is_active(leader) is not is_deposed
+    assert leader.is_active is not is_deposed
     said = [line for line in lines[woken_at:] if f"{leader.name} " in line]
     asked = next(n for n, line in enumerate(said) if "has slept" in line)
     assert f"is_controller={not is_deposed}" in said[asked]

@@ -97,7 +97,7 @@ class Workload:
         if to is None:
             if not alive:
                 return False
-            active = [p for p in alive if p.controller.active is not None]
+            active = [p for p in alive if p.is_active]
             to = self._world.rng.choice(active or alive)
         self._token += 1
         self._unanswered[self._token] = (to, commands)
