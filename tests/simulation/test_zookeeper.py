@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from regent.model.errors import (
-    ControllerMovedError,
     SessionExpiredError,
     ZooKeeperUnavailableError,
 )
@@ -23,7 +22,7 @@ from regent.zk_data.operations import (
 )
 
 CONNECTED, SUSPENDED = SessionState.CONNECTED, SessionState.SUSPENDED
-RECONNECTED, EXPIRED = SessionState.RECONNECTED, SessionState.EXPIRED
+RECONNECTED = SessionState.RECONNECTED
 
 
 @pytest.fixture
@@ -122,25 +121,6 @@ def test_without_a_connection_nothing_goes(server: InMemoryZooKeeper) -> None:
     assert client.get_data(["/e"]) != [None]
 
 
-def test_an_expiry_is_learnt_at_the_reconnection(server: InMemoryZooKeeper) -> None:
-    client, other = server.connect(), server.connect()
-    client.multi([Create("/e", ephemeral=True), Create("/p")])
-    other.exists(["/e"], watch=True)
-    expired = client.session_id
-    server.expire(expired)
-    assert not server.is_alive(expired)
-    assert server.get("/e") is None
-    assert client.take_events() == [CONNECTED, SUSPENDED]
-    assert client.session_id == expired
-    client.reconnect()
-    assert client.take_events() == [EXPIRED, CONNECTED]
-    assert client.session_id not in (0, expired)
-    assert other.take_events() == [
-        CONNECTED,
-        WatchedEvent(WatchedEventType.NODE_DELETED, "/e"),
-    ]
-
-
 def test_a_closed_client_stays_closed(server: InMemoryZooKeeper) -> None:
     client = server.connect()
     client.close()
@@ -171,12 +151,3 @@ def test_listeners_hear_at_once_what_waits_in_the_queue(server: InMemoryZooKeepe
     client.multi([Create("/a")])
     client.disconnect()
     assert heard == [WatchedEvent(WatchedEventType.NODE_CREATED, "/a"), SUSPENDED]
-
-
-def test_a_guard_that_does_not_hold_stops_everything(server: InMemoryZooKeeper) -> None:
-    client = server.connect()
-    client.multi([Create("/epoch"), Create("/a")])
-    before = server.dump()
-    with pytest.raises(ControllerMovedError):
-        client.write([SetData("/a", b"1")], guard=Check("/epoch", 1))
-    assert server.dump() == before

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers import answers, broker_changes, log_dir_events, refusal_repair
+from regent.controller.brokers import answers, broker_changes, refusal_repair
 from regent.controller.effects import ReadChildren, ReadData
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.refusals import Refusals
@@ -82,12 +82,6 @@ def refusals_not_repaired(patch: pytest.MonkeyPatch) -> None:
 def acceptance_is_enough(patch: pytest.MonkeyPatch) -> None:
     """A broker that accepts what it has refused is taken to have done all of it."""
     patch.setattr(refusal_repair, "_give_new_epochs", lambda *_: nothing())
-
-
-@defect(caught_by="failed log dir")
-def failed_log_dirs_not_asked_about(patch: pytest.MonkeyPatch) -> None:
-    """The notification of a failed log directory is removed, and nothing else."""
-    patch.setattr(log_dir_events, "decode_log_dir_event", lambda *_: -1)
 
 
 @defect(caught_by="failed log dir")

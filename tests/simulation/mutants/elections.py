@@ -16,7 +16,6 @@ from regent.controller.elections import (
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions import election
-from regent.controller.transitions.election import Elected
 from regent.zk_data.operations import Delete
 from tests.simulation.mutants.registry import defect, exists_unwatched
 
@@ -46,16 +45,6 @@ def never_led_partitions_break_elections(patch: pytest.MonkeyPatch) -> None:
 
     original = leader_election._refusal
     patch.setattr(leader_election, "_refusal", refusal)
-
-
-@defect(caught_by="from outside the ISR")
-def preferred_leaders_out_of_sync(patch: pytest.MonkeyPatch) -> None:
-    """The preferred replica leads, in sync or not."""
-
-    def elect(assignment: tuple[int, ...], isr: tuple[int, ...], *_: Any, **__: Any) -> Elected:
-        return Elected(assignment[0], tuple(dict.fromkeys((*isr, assignment[0]))), 0)
-
-    patch.setattr(election, "preferred", elect)
 
 
 @defect(caught_by="from outside the ISR|the preferred replica never led")

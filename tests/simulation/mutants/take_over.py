@@ -11,8 +11,7 @@ from regent.controller.term import controller_election, life_cycle
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.replicas.own_pauses import OwnPauses
 from regent.zk_data import paths
-from regent.zk_data.operations import ANY_VERSION, Check, SetData
-from tests.simulation import driver
+from regent.zk_data.operations import SetData
 from tests.simulation.mutants.registry import defect
 
 
@@ -55,11 +54,3 @@ def places_left(patch: pytest.MonkeyPatch) -> None:
 def pauses_not_noticed(patch: pytest.MonkeyPatch) -> None:
     """Who has slept goes on to send."""
     patch.setattr(OwnPauses, "looked", lambda _self, _now: None)
-
-
-@defect(caught_by="after a pause")
-def any_controller_proves_it(patch: pytest.MonkeyPatch) -> None:
-    """Who has slept goes on to send if there is a controller."""
-    patch.setattr(
-        driver, "checks_of_controller", lambda _version: (Check(paths.CONTROLLER, ANY_VERSION),)
-    )
