@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.caching import DIRECTORY_VARIABLE, cache_directory, cached, content_hash, find_entry
+from sandbox.caching import DIRECTORY_VARIABLE, cached, content_hash, find_entry
 from sandbox.errors import FolderError
 from sandbox.state import PARENT_VARIABLE, StateDirectory
 
@@ -37,9 +37,9 @@ def test_processes_that_want_the_same_entry_make_it_once(tmp_path: Path) -> None
         subprocess.Popen(
             [sys.executable, "-c", MAKE_SLOWLY], cwd=REPOSITORY, stdout=subprocess.PIPE, text=True
         )
-        for _ in range(4)
+        for _ in range(2)
     ]
-    assert [process.communicate()[0] for process in processes] == ["content\n"] * 4
+    assert [process.communicate()[0] for process in processes] == ["content\n"] * 2
     assert (tmp_path / "made").read_text() == "x"
 
 
@@ -56,17 +56,6 @@ def test_a_failure_leaves_nothing_and_the_next_try_makes_it(tmp_path: Path) -> N
     path = cached("things/one", lambda directory: (directory / "whole").touch())
     assert find_entry("things/one") == path
     assert (path / "whole").exists()
-
-
-def test_the_place_of_the_cache_follows_the_environment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert cache_directory() == tmp_path
-    monkeypatch.delenv(DIRECTORY_VARIABLE)
-    monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert cache_directory() == Path("/somewhere/regent-sandbox")
-    monkeypatch.delenv("XDG_CACHE_HOME")
-    assert cache_directory() == Path.home() / ".cache" / "regent-sandbox"
 
 
 def test_the_hash_tells_apart_parts_that_only_join_to_the_same() -> None:

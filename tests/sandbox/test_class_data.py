@@ -10,6 +10,7 @@ from sandbox.class_data import FILE_NAME, class_data_entry, class_data_options
 from sandbox.class_data_recording import class_data
 from sandbox.java import TUNED_FOR_QUICK_START, TUNED_FOR_THROUGHPUT, java_command
 from sandbox.kafka_jars import KafkaJars, kafka_jars
+from tests.support.soak import soak
 
 
 @pytest.fixture
@@ -49,6 +50,7 @@ def test_other_jars_have_another_archive(jars: KafkaJars, tmp_path: Path) -> Non
     assert class_data_options(jars) == ()
 
 
+@soak("sandbox")
 @pytest.mark.integration
 @pytest.mark.slow
 def test_java_finds_a_broker_in_the_archive() -> None:

@@ -12,10 +12,12 @@ from click.testing import CliRunner
 from sandbox.cli import main
 from sandbox.ports import can_connect
 from sandbox.waiting import wait_until
+from tests.support.soak import soak
 
 REPOSITORY = Path(__file__).parents[2]
 
 
+@soak("sandbox")
 @pytest.mark.integration
 def test_up_serves_until_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> None:
     with subprocess.Popen(

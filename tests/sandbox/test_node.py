@@ -16,6 +16,7 @@ from sandbox.errors import MachineError
 from sandbox.node.cgroups import make_cgroup, remove_cgroup
 from sandbox.node.cluster import NodeCluster
 from sandbox.node.machine import cgroup_hierarchies, obstacle
+from tests.support.soak import soak
 
 ROOT = Path(__file__).resolve().parents[2]
 OWNER = """\
@@ -77,6 +78,7 @@ def test_control_groups_without_an_owner_are_removed_by_the_next_node() -> None:
 
 
 @pytest.mark.usefixtures("needs_node")
+@soak("sandbox")
 @pytest.mark.integration
 @pytest.mark.slow
 def test_nothing_of_a_node_outlives_its_owner_that_is_killed() -> None:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from sandbox.ports import can_connect, lease_port, port_range, reserve_port
+from sandbox.ports import can_connect, lease_port, reserve_port
 from sandbox.waiting import wait_until
 
 REPOSITORY = Path(__file__).parents[2]
@@ -61,14 +61,3 @@ def test_a_port_with_somebody_elses_server_is_not_given_out() -> None:
     with socket.create_server(("127.0.0.1", port)):
         assert can_connect(port)
         assert reserve_port(port) is None
-
-
-def test_a_server_can_bind_the_port_of_a_lease_again_and_again() -> None:
-    with lease_port() as lease:
-        for _ in range(3):
-            with socket.create_server(("127.0.0.1", lease.port)):
-                assert can_connect(lease.port)
-
-
-def test_the_range_leaves_well_known_ports_alone() -> None:
-    assert port_range().start >= 10_000

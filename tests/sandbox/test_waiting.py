@@ -86,10 +86,6 @@ def test_a_watched_program_that_died_fails_the_wait_at_once(log: Path) -> None:
     assert "line 99" in str(failure.value)
 
 
-def test_the_condition_is_evaluated_once_even_without_time() -> None:
-    assert wait_until(lambda: "there", timeout_s=0, describe="anything") == "there"
-
-
 async def test_the_async_form_takes_plain_and_async_conditions() -> None:
     values = iter([0, 0, 3])
 
