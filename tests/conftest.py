@@ -25,8 +25,9 @@ pytest_plugins = (
 )
 
 # How long an example takes depends on what else the machine does. The gate tries the same examples
-# in each run; ``--hypothesis-profile=soak`` tries new ones, and prints how to repeat a failure.
-hypothesis.settings.register_profile("gate", deadline=None, derandomize=True)
+# in each run; ``--hypothesis-profile=soak`` tries new ones, four times as many, and prints how to
+# repeat a failure.
+hypothesis.settings.register_profile("gate", deadline=None, derandomize=True, max_examples=25)
 hypothesis.settings.register_profile("soak", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("gate")
 

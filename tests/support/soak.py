@@ -18,6 +18,7 @@ PARTS: Final = {
     "cuts": "stories of the simulation, cut short at every effect",
     "upgrade": "brokers upgraded one by one from 2.4.1 to 3.9.1 under load",
     "spark": "long plans by Spark, and plans by the Spark Operator in pods",
+    "planner": "plans of larger clusters, compared with an exact solver and with bounds",
     "sandbox": "the sandbox's commands, its node, and what its brokers refuse",
     "benchmarks": "each benchmark with a small cluster",
     "demo": "the demo in a Kubernetes cluster of the user",

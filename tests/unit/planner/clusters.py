@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 
 import numpy as np
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
 from regent_rebalance.errors import InfeasibleGoalsError
@@ -13,6 +14,9 @@ from regent_rebalance.goals import DEFAULT_GOALS, Goals
 from regent_rebalance.plan import Plan
 from regent_rebalance.problem import Problem
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
+
+patient = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much])
+"""As many examples as the profile has. Many clusters have no plan, and drawing one takes long."""
 
 
 def cluster(

@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent_rebalance.batches import schedule_of
@@ -18,14 +18,10 @@ from regent_rebalance.plan import Plan
 from regent_rebalance.planner import make_plan
 from regent_rebalance.schedule import Limits, Schedule
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
-from tests.unit.planner.clusters import cluster, clusters, goals_for
+from tests.unit.planner.clusters import cluster, clusters, goals_for, patient
 
-any_plan = settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+Lane = tuple[str, int]
+"""A direction, and a broker."""
 
 
 @st.composite
@@ -58,9 +54,9 @@ def lanes(moves: Moves, change: int) -> list[tuple[str, int, int, int]]:
     return found
 
 
-@any_plan
+@patient
 @given(st.data(), limits())
-def test_every_change_is_in_one_batch_and_no_batch_is_empty(
+def test_schedule_of_a_plan_is_complete_within_limits_and_repeatable(
     data: st.DataObject, limit: Limits
 ) -> None:
     snapshot, plan, moves = planned(data)
@@ -71,76 +67,41 @@ def test_every_change_is_in_one_batch_and_no_batch_is_empty(
     assert [batch.partitions for batch in schedule.batches] == [counts[i] for i in sorted(counts)]
     assert sum(batch.copies for batch in schedule.batches) == plan.summary.moves
     assert sum(batch.bytes for batch in schedule.batches) == plan.summary.bytes
-
-
-@any_plan
-@given(st.data(), limits())
-def test_no_broker_has_more_to_do_in_a_batch_than_its_limits(
-    data: st.DataObject, limit: Limits
-) -> None:
-    snapshot, _, moves = planned(data)
-    schedule = schedule_of(snapshot, moves, limit)
-    for number in range(len(schedule.batches)):
-        of_lane: dict[tuple[str, int], list[tuple[int, int]]] = {}
-        for change in np.flatnonzero(schedule.batch == number).tolist():
-            for direction, broker, copies, size in lanes(moves, change):
-                of_lane.setdefault((direction, broker), []).append((copies, size))
+    assert schedule.least_batches <= len(schedule.batches)
+    assert schedule.least_seconds <= schedule.seconds
+    totals: Counter[Lane] = Counter()
+    for number, batch in enumerate(schedule.batches):
+        of_lane, urgent = work_of(moves, schedule, number)
         for work in of_lane.values():
             if len(work) > 1:  # a single change passes whatever it needs
                 assert sum(copies for copies, _ in work) <= limit.copies
                 assert limit.bytes is None or sum(size for _, size in work) <= limit.bytes
-        loads = [sum(size for _, size in work) for work in of_lane.values()]
-        assert schedule.batches[number].load == max(loads, default=0)
-
-
-@any_plan
-@given(st.data(), limits())
-def test_bounds_are_never_above_what_a_schedule_takes(data: st.DataObject, limit: Limits) -> None:
-    snapshot, _, moves = planned(data)
-    schedule = schedule_of(snapshot, moves, limit)
-    assert schedule.least_batches <= len(schedule.batches)
-    assert schedule.least_seconds <= schedule.seconds
-    totals: Counter[tuple[str, int]] = Counter()
-    for change in range(len(moves)):
-        for direction, broker, _, size in lanes(moves, change):
-            totals[direction, broker] += size
+        loads = {lane: sum(size for _, size in work) for lane, work in of_lane.items()}
+        assert batch.load == max(loads.values(), default=0)
+        # Less urgent changes do not lengthen a batch of more urgent ones.
+        assert batch.load == max(urgent.values(), default=0)
+        totals.update(loads)
     assert schedule.least_seconds == max(totals.values(), default=0) / 10
+    again, compiled = (
+        schedule_of(snapshot, moves, limit),
+        schedule_of(snapshot, moves, limit, few=0),
+    )
+    assert again.batch.tolist() == compiled.batch.tolist() == schedule.batch.tolist()
+    assert again.batches == schedule.batches
 
 
-@any_plan
-@given(st.data(), limits())
-def test_the_same_plan_has_the_same_batches(data: st.DataObject, limit: Limits) -> None:
-    snapshot, _, moves = planned(data)
-    first, second = (schedule_of(snapshot, moves, limit) for _ in range(2))
-    assert first.batch.tolist() == second.batch.tolist()
-    assert first.batches == second.batches
-
-
-@any_plan
-@given(st.data(), limits())
-def test_batches_are_the_same_whether_they_are_packed_by_compiled_code(
-    data: st.DataObject, limit: Limits
-) -> None:
-    snapshot, _, moves = planned(data)
-    plain = schedule_of(snapshot, moves, limit)
-    compiled = schedule_of(snapshot, moves, limit, few=0)
-    assert compiled.batch.tolist() == plain.batch.tolist()
-
-
-@any_plan
-@given(st.data(), limits())
-def test_less_urgent_changes_do_not_lengthen_a_batch_of_more_urgent_ones(
-    data: st.DataObject, limit: Limits
-) -> None:
-    snapshot, _, moves = planned(data)
-    schedule = schedule_of(snapshot, moves, limit)
-    for number, batch in enumerate(schedule.batches):
-        urgent = Counter[tuple[str, int]]()
-        for change in np.flatnonzero(schedule.batch == number).tolist():
-            if URGENCIES[moves.urgency[change]] == batch.urgency:
-                for direction, broker, _, size in lanes(moves, change):
-                    urgent[direction, broker] += size
-        assert max(urgent.values(), default=0) == batch.load
+def work_of(
+    moves: Moves, schedule: Schedule, number: int
+) -> tuple[dict[Lane, list[tuple[int, int]]], Counter[Lane]]:
+    """Return copies and bytes of each change of a batch, and the bytes of its most urgent ones."""
+    of_lane: dict[Lane, list[tuple[int, int]]] = {}
+    urgent = Counter[Lane]()
+    for change in np.flatnonzero(schedule.batch == number).tolist():
+        for direction, broker, copies, size in lanes(moves, change):
+            of_lane.setdefault((direction, broker), []).append((copies, size))
+            if URGENCIES[moves.urgency[change]] == schedule.batches[number].urgency:
+                urgent[direction, broker] += size
+    return of_lane, urgent
 
 
 def with_disks(partitions: list[list[int]], sizes: list[int], disks: list[int]) -> Snapshot:
@@ -186,7 +147,7 @@ def test_full_disks_are_relieved_before_balance() -> None:
     assert {batch.urgency for batch in schedule.batches} == {"disk", "other"}
 
 
-@any_plan
+@patient
 @given(st.data(), limits(), st.integers(0, 40))
 def test_disks_never_overflow_unless_a_note_says_so(
     data: st.DataObject, limit: Limits, spare: int

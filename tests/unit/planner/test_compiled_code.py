@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -44,16 +45,28 @@ except ZeroDivisionError:
 """It loads one function and compiles one that calls it."""
 
 
+@pytest.fixture(scope="module")
+def compiled_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A program with a compiled function, and beside it the folder with its code."""
+    folder = tmp_path_factory.mktemp("compiled")
+    (folder / "double.py").write_text(PROGRAM)
+    assert run(folder / "double.py", folder / "code").stderr == ""
+    return folder
+
+
 @pytest.fixture
-def double(tmp_path: Path) -> Callable[[], Outcome]:
-    """A program with a compiled function, and a folder of its own for the code."""
-    program = tmp_path / "double.py"
-    program.write_text(PROGRAM)
-    environment = {
-        "PYTHONPATH": str(ROOT / "spark_tasks"),
-        "NUMBA_CACHE_DIR": str(tmp_path / "code"),
-    }
-    return lambda: run_guarded([sys.executable, program], environment=environment, timeout_s=120)
+def code(compiled_once: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(compiled_once / "code", tmp_path / "code")
+
+
+@pytest.fixture
+def double(compiled_once: Path, code: Path) -> Callable[[], Outcome]:
+    return lambda: run(compiled_once / "double.py", code)
+
+
+def run(program: Path, code: Path) -> Outcome:
+    environment = {"PYTHONPATH": str(ROOT / "spark_tasks"), "NUMBA_CACHE_DIR": str(code)}
+    return run_guarded([sys.executable, program], environment=environment, timeout_s=120)
 
 
 def _tear(file: Path) -> None:
@@ -73,13 +86,15 @@ def _replace_by_a_folder(file: Path) -> None:
     file.mkdir()
 
 
-@pytest.mark.parametrize("suffix", ["nbi", "nbc"])
-@pytest.mark.parametrize("damage", [_tear, _empty, _fill_with_noise])
+@pytest.mark.parametrize(
+    ("suffix", "damage"), [("nbi", _fill_with_noise), ("nbi", _empty), ("nbc", _tear)]
+)
 def test_a_damaged_file_is_replaced(
-    tmp_path: Path, double: Callable[[], Outcome], damage: Callable[[Path], None], suffix: str
+    code: Path, double: Callable[[], Outcome], damage: Callable[[Path], None], suffix: str
 ) -> None:
-    assert double().stderr == ""
-    for file in (tmp_path / "code").rglob(f"*.{suffix}"):
+    files = list(code.rglob(f"*.{suffix}"))
+    assert files
+    for file in files:
         damage(file)
     done = double()
     assert (done.exit_code, done.stdout) == (0, "42\n"), done
@@ -88,11 +103,8 @@ def test_a_damaged_file_is_replaced(
     assert (again.stdout, again.stderr) == ("42\n", "")
 
 
-def test_what_cannot_be_replaced_is_done_without(
-    tmp_path: Path, double: Callable[[], Outcome]
-) -> None:
-    double()
-    for file in (tmp_path / "code").rglob("*.nbi"):
+def test_what_cannot_be_replaced_is_done_without(code: Path, double: Callable[[], Outcome]) -> None:
+    for file in code.rglob("*.nbi"):
         _replace_by_a_folder(file)
     for _ in range(2):
         done = double()
@@ -101,18 +113,9 @@ def test_what_cannot_be_replaced_is_done_without(
 
 
 def test_what_compiling_needs_is_loaded_when_something_is_compiled(
-    tmp_path: Path, double: Callable[[], Outcome]
+    compiled_once: Path, code: Path
 ) -> None:
-    double()
-    program = tmp_path / "more.py"
+    program = compiled_once / "more.py"
     program.write_text(COMPILES_MORE)
-    environment = {
-        "PYTHONPATH": str(ROOT / "spark_tasks"),
-        "NUMBA_CACHE_DIR": str(tmp_path / "code"),
-    }
-
-    def run() -> Outcome:
-        return run_guarded([sys.executable, program], environment=environment, timeout_s=120)
-
-    assert run().stdout == "42\nFalse\nTrue\n"
-    assert run().stdout == "42\nFalse\nFalse\n"
+    assert run(program, code).stdout == "42\nFalse\nTrue\n"
+    assert run(program, code).stdout == "42\nFalse\nFalse\n"

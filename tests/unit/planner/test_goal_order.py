@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from regent_rebalance.errors import InfeasibleGoalsError, InvalidInputError
@@ -25,7 +25,7 @@ from regent_rebalance.priorities import is_closer
 from regent_rebalance.problem import problem_of
 from regent_rebalance.quantities import quantities_of
 from regent_rebalance.snapshot import Snapshot
-from tests.unit.planner.clusters import cluster, clusters, executed, legal_sets
+from tests.unit.planner.clusters import cluster, clusters, executed, legal_sets, patient
 
 
 def missed(plan: Plan) -> list[str]:
@@ -121,12 +121,7 @@ def attainable(snapshot: Snapshot, goals: Goals) -> set[tuple[bool, ...]]:
     return found
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@patient
 @given(st.data())
 def test_the_first_goal_is_met_if_any_plan_meets_it_and_all_if_any_meets_all(
     data: st.DataObject,

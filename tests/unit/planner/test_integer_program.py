@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from benchmarks.plan_cases import Case as Published
@@ -27,30 +27,34 @@ from regent_rebalance.replicas import SEARCH
 from regent_rebalance.search import spent, start_state
 from regent_rebalance.snapshot import Snapshot
 from regent_rebalance.weighted import case_of
-from tests.unit.planner.clusters import cluster
+from tests.support.soak import soak
+from tests.unit.planner.clusters import cluster, patient
 from tests.unit.planner.weighted_clusters import loaded, planned
 
 
-@settings(
-    max_examples=100,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@patient
 @given(st.data())
 def test_a_weighted_plan_that_meets_all_goals_has_the_fewest_moves(data: st.DataObject) -> None:
-    snapshot, goals, plan = planned(data, brokers=5, partitions=8)
-    assume(goals.bytes_share == 0.0 and plan.summary.goals_met)
+    snapshot, goals, plan = planned(data, bytes_shares=(0.0,), brokers=5, partitions=8)
+    assume(plan.summary.goals_met)
     best = optimum_of(snapshot, goals, timeout_s=60)
     assert best.proved
     assert plan.summary.bounds.moves == plan.summary.moves == best.moves
 
 
-QUICK = [case for case in cases() if case.name not in ("pinned and weighted", "256 shards")]
-
-
-@pytest.mark.parametrize("case", QUICK, ids=lambda case: case.name)
-def test_plans_of_published_clusters_are_the_best(case: Published) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        "rack repair",
+        "racks too few",
+        "three brokers",
+        "one broker of 20 leaves",
+        pytest.param("weighted", marks=soak("planner")),
+        pytest.param("leaders of 256", marks=soak("planner")),
+    ],
+)
+def test_plans_of_published_clusters_are_the_best(name: str) -> None:
+    case = published(name)
     summary = make_plan(case.snapshot, case.goals).summary
     best = optimum_of(case.snapshot, case.goals, timeout_s=60)
     assert best.proved
@@ -62,12 +66,17 @@ def test_plans_of_published_clusters_are_the_best(case: Published) -> None:
     assert summary.bounds.moves <= summary.moves
 
 
+@soak("planner")
 def test_a_plan_that_others_need_long_for_is_near_its_bound() -> None:
-    (case,) = (case for case in cases() if case.name == "256 shards")
+    case = published("256 shards")
     summary = make_plan(case.snapshot, case.goals).summary
     assert summary.method == SEARCH
     assert summary.goals_met
     assert summary.gap < 0.1
+
+
+def published(name: str) -> Published:
+    return next(case for case in cases() if case.name == name)
 
 
 def moved(snapshot: Snapshot, goals: Goals, lists: list[list[int]]) -> tuple[Case, State]:

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.cli import main
@@ -27,7 +27,7 @@ from regent_rebalance.goals import (
 from regent_rebalance.planner import make_plan
 from regent_rebalance.problem import problem_of
 from regent_rebalance.snapshot import Snapshot
-from tests.unit.planner.clusters import cluster, clusters, executed, goals_for, legal_sets
+from tests.unit.planner.clusters import cluster, clusters, executed, goals_for, legal_sets, patient
 
 
 def wanted(leaders: int, **options: object) -> Goals:
@@ -138,12 +138,7 @@ def can_lead(snapshot: Snapshot, goals: Goals) -> bool:
     return all(finds(place, set()) for place in range(len(places)))
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+@patient
 @given(st.data())
 def test_leaders_are_found_wherever_a_matching_has_them(data: st.DataObject) -> None:
     snapshot = data.draw(clusters(brokers=5, partitions=12))

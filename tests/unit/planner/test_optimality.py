@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import given, reject
 from hypothesis import strategies as st
 
 from regent_rebalance.bounds import bounds_of
@@ -18,14 +18,7 @@ from regent_rebalance.leadership import plan_leaders
 from regent_rebalance.problem import Problem, problem_of
 from regent_rebalance.ragged import offsets_of
 from regent_rebalance.replicas import FULL, plan_replicas
-from tests.unit.planner.clusters import cluster, clusters, goals_for, optimum
-
-small = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+from tests.unit.planner.clusters import cluster, clusters, goals_for, optimum, patient
 
 
 @st.composite
@@ -39,7 +32,7 @@ def problems(draw: st.DrawFn, *, partitions: int) -> Problem:
         reject()
 
 
-@small
+@patient
 @given(problems(partitions=5))
 def test_a_plan_costs_what_the_best_placement_costs(problem: Problem) -> None:
     chosen = plan_replicas(problem)
@@ -48,7 +41,7 @@ def test_a_plan_costs_what_the_best_placement_costs(problem: Problem) -> None:
     assert chosen.bound <= best
 
 
-@small
+@patient
 @given(st.data())
 def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
     problem = data.draw(problems(partitions=5))
@@ -63,13 +56,13 @@ def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
     assert dual_bound(problem, prices) <= optimum(problem)
 
 
-@small
+@patient
 @given(problems(partitions=3))
 def test_a_problem_that_is_not_refused_has_a_placement(problem: Problem) -> None:
     assert optimum(problem) >= 0
 
 
-@small
+@patient
 @given(st.data())
 def test_leaders_change_as_little_as_the_best_choice(data: st.DataObject) -> None:
     brokers = data.draw(st.integers(1, 4))

@@ -10,6 +10,7 @@ from benchmarks.plan_one import KINDS
 from benchmarks.plan_shapes import SHAPES, Shape, generate
 from regent_rebalance.goals import Goals
 from regent_rebalance.planner import make_plan
+from tests.support.soak import soak
 
 
 def test_numbers_are_javas() -> None:
@@ -37,7 +38,15 @@ def test_plans_for_the_small_shapes_are_proved_optimal(shape: Shape) -> None:
     assert summary.goals_met
 
 
-@pytest.mark.parametrize("name", ["A uniform", "A rack-aware", "A 4 new", "A 2 dead"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "A 2 dead",
+        pytest.param("A uniform", marks=soak("planner")),
+        pytest.param("A rack-aware", marks=soak("planner")),
+        pytest.param("A 4 new", marks=soak("planner")),
+    ],
+)
 def test_weighted_plans_for_the_small_shapes_meet_all_goals(name: str) -> None:
     shape = next(shape for shape in SHAPES if shape.name == name)
     summary = make_plan(generate(shape), KINDS["moves"]).summary

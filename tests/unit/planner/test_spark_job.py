@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,6 @@ import pytest
 from click.testing import CliRunner
 from py4j.protocol import Py4JError, Py4JNetworkError
 
-from regent_rebalance import spark_job
 from regent_rebalance.history_wanted import Wanted
 
 UI = "spark.ui.enabled"
@@ -54,7 +54,13 @@ class EndedContext(FakeContext):
 
 
 @pytest.fixture
-def context(monkeypatch: pytest.MonkeyPatch) -> type[FakeContext]:
+def spark_job() -> Any:
+    """The program. Importing PySpark takes half a second: the collection of tests does without."""
+    return importlib.import_module("regent_rebalance.spark_job")
+
+
+@pytest.fixture
+def context(monkeypatch: pytest.MonkeyPatch, spark_job: Any) -> type[FakeContext]:
     class Context(FakeContext):
         """One for each test."""
 
@@ -76,7 +82,11 @@ HISTORY = Wanted("file:///history", 1, 0.95, None, None)
     ],
 )
 def test_without_a_history_there_is_no_ui_unless_it_is_asked_for(
-    context: type[FakeContext], given: dict[str, str], history: Wanted | None, enabled: str | None
+    spark_job: Any,
+    context: type[FakeContext],
+    given: dict[str, str],
+    history: Wanted | None,
+    enabled: str | None,
 ) -> None:
     context.given = given
     with spark_job._context(history) as made:
@@ -95,7 +105,9 @@ FILES = ["--snapshot", "file:///snapshot.json", "--plan", "file:///plan.json"]
         Py4JError("An error occurred while calling o1.copyToLocalFile"),
     ],
 )
-def test_a_jvm_that_has_ended_is_named(monkeypatch: pytest.MonkeyPatch, raised: Exception) -> None:
+def test_a_jvm_that_has_ended_is_named(
+    spark_job: Any, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
     monkeypatch.setattr(spark_job, "SparkContext", EndedContext)
     monkeypatch.setattr(EndedContext, "first", raised)
     done = CliRunner().invoke(spark_job.main, FILES)
@@ -106,7 +118,9 @@ def test_a_jvm_that_has_ended_is_named(monkeypatch: pytest.MonkeyPatch, raised: 
     )
 
 
-def test_a_jvm_that_ends_while_plans_are_made_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_jvm_that_ends_while_plans_are_made_is_named(
+    spark_job: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def ended(*_: Any) -> Any:
         raise Py4JError("An error occurred while calling z:PythonRDD.collectAndServe")
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 
 import numpy as np
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from regent_rebalance.case import Case, Floats, State
@@ -19,6 +19,7 @@ from regent_rebalance.ragged import Bools, Ints
 from regent_rebalance.search import start_state
 from regent_rebalance.sweeps import BESIDES, find_worthwhile, sweep
 from regent_rebalance.weighted import case_of
+from tests.unit.planner.clusters import patient
 from tests.unit.planner.weighted_clusters import loaded_clusters, weighted_goals
 
 ROUNDING = 1e-6
@@ -172,12 +173,7 @@ def in_need(case: Case, state: State) -> Bools:
     return np.asarray((state.load > most).any(axis=1))
 
 
-many = settings(
-    max_examples=300,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
+many = settings(patient, max_examples=3 * settings.default.max_examples)
 
 
 @st.composite

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.cli import main
@@ -38,15 +38,8 @@ from regent_rebalance.ragged import Ints
 from regent_rebalance.snapshot import Brokers, Rows, Snapshot, snapshot_of
 from regent_rebalance.what_if import WhatIf
 from regent_rebalance.what_if import assume as assume_
-from tests.unit.planner.clusters import cluster, executed, legal_sets
+from tests.unit.planner.clusters import cluster, executed, legal_sets, patient
 from tests.unit.planner.weighted_clusters import loaded, planned
-
-searched = settings(
-    max_examples=40,
-    deadline=None,
-    derandomize=True,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.filter_too_much],
-)
 
 
 def broken(snapshot: Snapshot, goals: Goals, original: Snapshot) -> set[str]:
@@ -91,20 +84,13 @@ def uneven_topic(snapshot: Snapshot, goals: Goals, problem: Problem, topic: int)
     return snapshot.topics[topic] not in goals.pinned and bool(outside)
 
 
-@searched
+@patient
 @given(st.data())
-def test_a_plan_says_truly_which_goals_it_meets(data: st.DataObject) -> None:
-    snapshot, goals, plan = planned(data)
-    after = executed(snapshot, plan)
-    said = {goal.name for goal in plan.summary.goals if not goal.met}
-    assert said - {RACK} == broken(after, goals, snapshot)
-
-
-@searched
-@given(st.data())
-def test_a_plan_keeps_racks_and_brokers_and_pinned_topics(data: st.DataObject) -> None:
+def test_plan_is_legal_true_to_its_summary_final_and_repeatable(data: st.DataObject) -> None:
     snapshot, goals, plan = planned(data)
     after, problem = executed(snapshot, plan), problem_of(snapshot, goals)
+    missed = {goal.name for goal in plan.summary.goals if not goal.met}
+    assert missed - {RACK} == broken(after, goals, snapshot)
     moves = 0
     for row, p in enumerate(problem.movable.tolist()):
         now = tuple(sorted(after.replicas[after.offsets[p] : after.offsets[p + 1]].tolist()))
@@ -113,15 +99,10 @@ def test_a_plan_keeps_racks_and_brokers_and_pinned_topics(data: st.DataObject) -
         moves += legal[now]
     assert moves == plan.summary.moves
     assert not set(plan.changes.topic) & set(goals.pinned)
-
-
-@searched
-@given(st.data())
-def test_planning_after_executing_gives_the_empty_plan(data: st.DataObject) -> None:
-    snapshot, goals, plan = planned(data)
-    assume(plan.summary.goals_met)
-    again = make_plan(executed(snapshot, plan), goals)
-    assert (len(again.changes), again.summary.goals_met) == (0, True)
+    assert encode_plan(make_plan(snapshot, goals)) == encode_plan(plan)
+    if plan.summary.goals_met:
+        again = make_plan(after, goals)
+        assert (len(again.changes), again.summary.goals_met) == (0, True)
 
 
 def of_topics(snapshot: Snapshot, problem: Problem, lists: list[tuple[int, ...]]) -> Ints:
@@ -144,7 +125,7 @@ def allowed_of_topics(
     return most[:, None]
 
 
-@searched
+@patient
 @given(st.data())
 def test_no_bound_exceeds_the_best_plan(data: st.DataObject) -> None:
     """Of all placements that are outside no limit by more than the plan is."""
@@ -191,13 +172,6 @@ def test_no_bound_exceeds_the_best_plan(data: st.DataObject) -> None:
         assert plan.summary.objective.bound <= plan.summary.objective.cost + 1e-6
 
 
-@searched
-@given(st.data())
-def test_the_same_input_gives_the_same_bytes(data: st.DataObject) -> None:
-    snapshot, goals, plan = planned(data)
-    assert encode_plan(make_plan(snapshot, goals)) == encode_plan(plan)
-
-
 def uneven(partitions: int, *, seed: int = 1) -> Snapshot:
     """Nine brokers in three racks; those with low numbers have more, and loads differ much."""
     generator = np.random.default_rng(seed)
@@ -231,19 +205,15 @@ def test_a_replica_that_moves_relieves_one_broker_in_the_bound() -> None:
     assert bounds.fractional < bounds.dual <= plan.summary.moves
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
-def test_all_goals_of_an_uneven_cluster_are_met_near_the_bound(share: float) -> None:
-    plan = make_plan(uneven(600), Goals(names=ALL_GOALS, bytes_share=share))
-    assert [goal.name for goal in plan.summary.goals if not goal.met] == []
-    assert plan.summary.method == "search"
-    assert 0 <= plan.summary.gap < 0.06
-
-
-def test_bytes_as_the_cost_copy_fewer_bytes() -> None:
+def test_goals_of_an_uneven_cluster_are_met_near_the_bound_with_few_moves_or_few_bytes() -> None:
     moves, copied = (
         make_plan(uneven(600), Goals(names=ALL_GOALS, bytes_share=share)).summary
         for share in (0.0, 1.0)
     )
+    for summary in (moves, copied):
+        assert [goal.name for goal in summary.goals if not goal.met] == []
+        assert summary.method == "search"
+        assert 0 <= summary.gap < 0.06
     assert copied.bytes < moves.bytes
     assert copied.moves > moves.moves
 
@@ -347,7 +317,7 @@ def test_a_missing_numba_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("suffix", ["json", "parquet"])
 def test_loads_and_objectives_survive_files(tmp_path: Path, suffix: str) -> None:
-    snapshot = uneven(50)
+    snapshot = uneven(12)
     file = tmp_path / f"snapshot.{suffix}"
     save_snapshot(snapshot, file)
     loaded_again = load_snapshot(file)
@@ -362,10 +332,10 @@ def test_loads_and_objectives_survive_files(tmp_path: Path, suffix: str) -> None
 
 def test_the_command_line_knows_loads(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.json"
-    save_snapshot(uneven(100), file)
+    save_snapshot(uneven(12), file)
     options = [f"--goal={name}" for name in ALL_GOALS]
     result = CliRunner().invoke(main, ["plan", str(file), *options, "--bytes-share=1"])
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 4, result.output  # so few partitions do not meet all goals
     assert "cost " in result.output
     assert "NetworkOutboundUsageDistributionGoal" in result.output
     wrong = CliRunner().invoke(main, ["plan", str(file), "--capacity-threshold=2"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 
 import numpy as np
 from hypothesis import assume
@@ -61,7 +62,9 @@ def loaded_clusters(draw: st.DrawFn, *, brokers: int = 6, partitions: int = 10) 
 
 
 @st.composite
-def weighted_goals(draw: st.DrawFn, snapshot: Snapshot) -> Goals:
+def weighted_goals(
+    draw: st.DrawFn, snapshot: Snapshot, bytes_shares: Sequence[float] = (0.0, 0.5, 1.0)
+) -> Goals:
     """Goals of which one at least needs loads."""
     names = draw(st.lists(st.sampled_from(WEIGHTED), unique=True))
     return dataclasses.replace(
@@ -70,13 +73,15 @@ def weighted_goals(draw: st.DrawFn, snapshot: Snapshot) -> Goals:
         resource_balance=draw(st.sampled_from([1.0, 1.1, 1.5])),
         topic_balance=draw(st.sampled_from([1.0, 3.0])),
         capacity_threshold=draw(st.sampled_from([0.8, 1.0])),
-        bytes_share=draw(st.sampled_from([0.0, 0.5, 1.0])),
+        bytes_share=draw(st.sampled_from(bytes_shares)),
     )
 
 
-def planned(data: st.DataObject, **sizes: int) -> tuple[Snapshot, Goals, Plan]:
+def planned(
+    data: st.DataObject, *, bytes_shares: Sequence[float] = (0.0, 0.5, 1.0), **sizes: int
+) -> tuple[Snapshot, Goals, Plan]:
     snapshot = data.draw(loaded_clusters(**sizes))
-    goals = data.draw(weighted_goals(snapshot))
+    goals = data.draw(weighted_goals(snapshot, bytes_shares))
     try:
         return snapshot, goals, make_plan(snapshot, goals)
     except InfeasibleGoalsError:
