@@ -30,9 +30,3 @@ def test_an_isr_does_not_grow_under_an_older_leader_epoch() -> None:
     assert followers.sent(3, [(TP, state(epoch=6))]) == []
     (growth,) = followers.sent(1, [(TP, state(epoch=6))])
     assert growth.state.leader_epoch == 6
-
-
-def test_what_is_in_sync_is_left_alone() -> None:
-    followers = InSync()
-    for broker_id in (1, 2, 3):
-        assert followers.sent(broker_id, [(TP, state(isr=(1, 2, 3)))]) == []

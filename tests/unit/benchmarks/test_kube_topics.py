@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
-from benchmarks.errors import BenchmarkError
 from benchmarks.kube_topics import Readiness
 
 
@@ -33,15 +30,3 @@ def test_a_topic_is_ready_while_its_condition_is_true() -> None:
     seen.take(event("a", "True", type_="DELETED"))
     assert seen.ready_at == {}
     assert seen.events == 7
-
-
-def test_a_watch_goes_on_from_the_last_event() -> None:
-    seen = Readiness()
-    seen.take(event("a", version="7"))
-    seen.take(event("b", version="9"))
-    assert seen.version == "9"
-
-
-def test_what_is_no_event_of_a_topic_ends_the_benchmark() -> None:
-    with pytest.raises(BenchmarkError, match="the watch says"):
-        Readiness().take(b'{"type":"ERROR","object":{"kind":"Status","metadata":{}}}')

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import copy
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given
 from kio.serial import entity_reader
 
 from benchmarks.stub.answers import (
@@ -33,7 +31,6 @@ _RESPONSES = {LEADER_AND_ISR: LEADER_AND_ISR_RESPONSE, STOP_REPLICA: STOP_REPLIC
 
 
 @pytest.mark.parametrize("update_metadata_version", [6, 8])
-@settings(max_examples=50)
 @given(batch=control_requests())
 def test_a_request_decodes_as_its_declared_entity(
     update_metadata_version: int, batch: ControlRequests
@@ -47,7 +44,6 @@ def test_a_request_decodes_as_its_declared_entity(
             assert reader.read(frame, header) == reference_reading(frame, header)
 
 
-@settings(max_examples=50)
 @given(batch=control_requests())
 def test_every_partition_of_a_stop_replica_is_answered(batch: ControlRequests) -> None:
     for broker_id in batch.brokers:
@@ -62,7 +58,6 @@ def test_every_partition_of_a_stop_replica_is_answered(batch: ControlRequests) -
             assert _partitions(answer.body, header) == [(*partition, 0) for partition in named]
 
 
-@settings(max_examples=50)
 @given(batch=control_requests())
 def test_every_partition_of_a_leader_and_isr_is_answered_by_what_the_broker_knows(
     batch: ControlRequests,
@@ -88,31 +83,3 @@ def _partitions(body: bytes, header: Header) -> list[tuple[str, int, int]]:
     assert size == len(body)
     assert not response.error_code
     return [(e.topic_name, e.partition_index, int(e.error_code)) for e in response.partition_errors]
-
-
-def test_a_deleted_partition_is_new_when_it_comes_again() -> None:
-    hosted = HostedPartitions()
-    column = (b"\0", b"\0", b"\0", b"\x05")
-    assert hosted.errors(b"t", column, column) == b"\0"
-    assert hosted.errors(b"t", column, column) == b"\x0b"
-    hosted.forget(b"t", column)
-    assert hosted.errors(b"t", column, column) == b"\0"
-
-
-@settings(max_examples=50)
-@given(batch=control_requests(), version=st.sampled_from([4, 7]))
-def test_what_is_sent_again_is_answered_as_what_is_known(
-    batch: ControlRequests, version: int
-) -> None:
-    """Also where a part of it has changed since."""
-    for broker_id in batch.leader_and_isr:
-        hosted = HostedPartitions()
-        for request in (r for b in (batch, batch) for r in requests_to(b, broker_id)):
-            api_key, frame = frame_of(request, versions={**VERSIONS, LEADER_AND_ISR: version})
-            if api_key != LEADER_AND_ISR:
-                continue
-            header = read_header(frame)
-            again = HostedPartitions()
-            again._epochs = copy.deepcopy(hosted._epochs)  # and nothing of what was sent
-            expected = leader_and_isr_answer(frame, header, again)
-            assert leader_and_isr_answer(frame, header, hosted) == expected

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.cluster import Cluster, Partition
+from benchmarks.cluster import Cluster
 from benchmarks.errors import BenchmarkError
 from benchmarks.verification import UNCHANGED, Delivery, Verifier, Versions
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -28,16 +28,6 @@ def verified(state: LeaderAndIsr, versions: Versions) -> Delivery:
     """What is made of a controller that sends this state to everybody."""
     exchanges = sent(batch({T0: (state, ReplicaAssignment(PARTITION.replicas))}), answered_at=10)
     return Verifier(CLUSTER, BROKER_EPOCHS).verify(ELECTION, exchanges, versions)
-
-
-def test_the_last_follower_leaves_the_isr_and_returns_with_every_other_change() -> None:
-    partition = Partition("t", 0, (3, 1, 2))
-    assert [partition.state_at(version) for version in range(3)] == [
-        LeaderAndIsr(3, 0, (3, 1, 2), 1, 0),
-        LeaderAndIsr(3, 0, (3, 1), 1, 1),
-        LeaderAndIsr(3, 0, (3, 1, 2), 1, 2),
-    ]
-    assert partition.state == partition.state_at(0)
 
 
 @pytest.mark.parametrize("version", [3, 4, 5])
