@@ -70,14 +70,6 @@ def test_workers_run_the_longest_file_first_whatever_its_number_of_tests(tmp_pat
     assert list(dict.fromkeys(log.read_text().split())) == ["two", "three", "one"]
 
 
-def test_durations_of_a_run_are_written_for_the_next(tmp_path: Path) -> None:
-    (tmp_path / "test_one.py").write_text("def test_something(): ...")
-    table = tmp_path / "durations.json"
-    table.write_text(json.dumps({"tests/conftest.py": 4.0, "tests/removed.py": 5.0}))
-    run_pytest(tmp_path, "-n", "2", "--write-durations", f"--durations-table={table}")
-    assert sorted(json.loads(table.read_text())) == ["test_one.py", "tests/conftest.py"]
-
-
 MEASURING = """
 import pytest
 
@@ -87,12 +79,20 @@ def test_something(figure, number):
 """
 
 
-def test_figures_of_all_workers_are_printed_together_at_the_end(tmp_path: Path) -> None:
+def test_figures_and_durations_of_all_workers_reach_the_end_of_the_run(tmp_path: Path) -> None:
     for name in ("test_one.py", "test_two.py"):
         (tmp_path / name).write_text(MEASURING)
-    _, _, summary = run_pytest(tmp_path, "-n", "2").partition("measured")
+    table = tmp_path / "durations.json"
+    table.write_text(json.dumps({"tests/conftest.py": 4.0, "tests/removed.py": 5.0}))
+    printed = run_pytest(tmp_path, "-n", "2", "--write-durations", f"--durations-table={table}")
+    _, _, summary = printed.partition("measured")
     figures = ["test_something[2]: squared: 4", "test_something[3]: squared: 9"]
     assert sorted(line for line in summary.splitlines() if "squared" in line) == sorted(2 * figures)
+    assert sorted(json.loads(table.read_text())) == [
+        "test_one.py",
+        "test_two.py",
+        "tests/conftest.py",
+    ]
 
 
 def run_pytest(folder: Path, *options: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,8 @@ REGENT = ROOT / "operator" / "regent"
 SOURCES = ("operator/regent", "spark_tasks/regent_rebalance", "sandbox", "benchmarks", "scripts")
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".toml", ".yaml", ".yml", ".tpl", ".txt", ".sh", ".java"}
 TEXT_ROOTS = (*SOURCES, "tests", "docs", "charts", "crds", "examples", "README.md", "Makefile")
+
+DOCSTRING_FIRST = re.compile(r'(#.*\n|\n)*"""\w')
 
 LINES_OF_A_MODULE = 500
 LINES_OF_A_FUNCTION = 70
@@ -64,7 +67,7 @@ def test_functions_are_small() -> None:
 
 
 def test_every_module_says_why_it_exists() -> None:
-    silent = [name(p) for p in modules(*SOURCES) if not ast.get_docstring(parsed(p))]
+    silent = [name(p) for p in modules(*SOURCES) if not DOCSTRING_FIRST.match(p.read_text())]
     assert silent == []
 
 
@@ -96,6 +99,7 @@ def test_tests_without_servers_do_not_sleep() -> None:
     sleeping = [
         f"{name(path)}:{node.lineno}"
         for path in modules("tests/unit", "tests/simulation")
+        if "sleep(" in path.read_text()
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Call) and sleeps(node)
     ]
