@@ -28,8 +28,8 @@ def test_broker_that_cannot_start_fails_at_once_with_its_log() -> None:
 
 
 def test_tool_that_cannot_run_is_named() -> None:
-    with pytest.raises(UnknownToolError, match="no tool 'kafka-unheard-of'"):
-        KafkaTools("127.0.0.1:1").run("kafka-unheard-of")
+    with pytest.raises(UnknownToolError, match="no tool 'kafka-missing'"):
+        KafkaTools("127.0.0.1:1").run("kafka-missing")
     with pytest.raises(VersionError, match="needs the address of ZooKeeper"):
         KafkaTools("127.0.0.1:1", version="1.1.1").topics("--list")
 
@@ -47,7 +47,7 @@ def test_tool_that_fails_says_why(zookeeper: ZooKeeper) -> None:
 
 @soak("sandbox")
 def test_cluster_id_may_begin_with_a_hyphen(zookeeper: ZooKeeper) -> None:
-    """One of 64 ids that brokers draw does."""
+    """Brokers draw such an id once in 64 times."""
     cluster_id = "-mJ3xk8uQF2vYw1rT5zB0A"
     chroot = f"{zookeeper.connect_string}/hyphen"
     with KRaftController(zookeeper=chroot, cluster_id=cluster_id) as controller:

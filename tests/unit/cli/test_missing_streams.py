@@ -17,8 +17,14 @@ from sandbox.process import run_guarded
 BIN = Path(sys.executable).parent
 
 
-@pytest.mark.parametrize("command", ["regent settings", "regent crds", "regent plan --help"])
-@pytest.mark.parametrize("closed", [">&-", "<&- >&-", "<&- >&- 2>&-"])
+@pytest.mark.parametrize(
+    ("command", "closed"),
+    [
+        ("regent settings", ">&-"),
+        ("regent crds", "<&- >&- 2>&-"),
+        ("regent plan --help", "<&- >&-"),
+    ],
+)
 def test_they_do_their_work(command: str, closed: str) -> None:
     done = run_guarded(["bash", "-c", f"{BIN}/{command} {closed}"], timeout_s=60)
     assert (done.exit_code, done.stderr) == (0, "")

@@ -33,7 +33,7 @@ def test_a_value_that_contains_itself_is_refused(text: str) -> None:
         load_yaml(text)
 
 
-@pytest.mark.parametrize("text", ["a: 1\na: 2", "a: 1\n---\nb: 2", "[" * 5_000])
+@pytest.mark.parametrize("text", ["a: 1\na: 2", "a: 1\n---\nb: 2", "[" * 1_000])
 def test_what_is_ambiguous_or_too_deep_is_refused(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         load_yaml(text)

@@ -95,7 +95,7 @@ def covers(pattern: ResourcePattern, action: Action) -> bool:
     return pattern.name in ("*", action.name)
 
 
-@settings(max_examples=1_000)
+@settings(max_examples=10 * settings.default.max_examples)
 @given(
     lists=st.dictionaries(patterns, st.lists(entries, max_size=3), max_size=6),
     allows_by_default=st.booleans(),

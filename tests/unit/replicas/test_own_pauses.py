@@ -11,22 +11,12 @@ def test_looks_that_follow_each_other_are_no_pause() -> None:
     assert (pauses.count, pauses.is_in_doubt) == (0, False)
 
 
-def test_looks_that_are_far_apart_are_one() -> None:
+def test_doubt_of_a_pause_lasts_until_a_later_proof() -> None:
     pauses = OwnPauses(0.5, 100.0)
     assert pauses.looked(102.0) == 2.0
     assert (pauses.count, pauses.is_in_doubt) == (1, True)
-
-
-def test_the_doubt_does_not_pass_by_itself() -> None:
-    pauses = OwnPauses(0.5, 100.0)
-    pauses.looked(102.0)
     assert pauses.looked(102.1) is None
     assert pauses.is_in_doubt
-
-
-def test_a_proof_that_was_asked_for_later_ends_it() -> None:
-    pauses = OwnPauses(0.5, 100.0)
-    pauses.looked(102.0)
     pauses.proven(pauses.count)
     assert not pauses.is_in_doubt
 

@@ -12,8 +12,6 @@ import yaml
 from regent.reconcile.drains.unreadable import UnreadableRequest, plan_unreadable
 from regent.resources.broker_drain import (
     BrokerDrain,
-    DesiredDrainState,
-    DrainMode,
     UnreadableDrain,
     parse_broker_drain,
 )
@@ -31,14 +29,6 @@ def test_the_example_can_be_read() -> None:
     )
     assert isinstance(parsed, BrokerDrain)
     assert parsed.spec.brokers == (4,)
-
-
-def test_replicas_are_drained_a_few_at_a_time_unless_said_otherwise() -> None:
-    parsed = parse_broker_drain(body(brokers=[1, 2]))
-    assert isinstance(parsed, BrokerDrain)
-    assert parsed.spec.mode is DrainMode.REPLICAS
-    assert parsed.spec.desired_state is DesiredDrainState.DRAINED
-    assert (parsed.spec.concurrency.per_broker, parsed.spec.concurrency.total) == (5, 50)
 
 
 @pytest.mark.parametrize(
