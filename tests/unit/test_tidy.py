@@ -18,7 +18,7 @@ SOURCES = ("operator/regent", "spark_tasks/regent_rebalance", "sandbox", "benchm
 TEXT_SUFFIXES = {".py", ".pyi", ".md", ".toml", ".yaml", ".yml", ".tpl", ".txt", ".sh", ".java"}
 TEXT_ROOTS = (*SOURCES, "tests", "docs", "charts", "crds", "examples", "README.md", "Makefile")
 
-DOCSTRING_FIRST = re.compile(r'(#.*\n|\n)*"""\w')
+DOCSTRING_FIRST = re.compile(r'(#.*\n|\n)*r?"""\s*[^"\s]')
 
 LINES_OF_A_MODULE = 500
 LINES_OF_A_FUNCTION = 70

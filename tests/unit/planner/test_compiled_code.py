@@ -27,7 +27,7 @@ print(double(21))
 COMPILES_MORE = """
 import sys
 
-from double import double
+double = __import__("double").double
 from regent_rebalance.jit import compiled
 
 COMPILING = "numba.core.boxing"
