@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from regent.model.partition import LeaderAndIsr, TopicPartition
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
+from regent.model.partition import LeaderAndIsr
+from tests.unit.controller.world import T0, World
 
 
 def cluster(replicas: tuple[int, ...], leader: int, isr: tuple[int, ...]) -> World:

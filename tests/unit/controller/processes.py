@@ -10,23 +10,19 @@ from regent.controller import events as e
 from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
-from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
-T0 = TopicPartition("t", 0)
 TIMER = "reelect"
 
 
 def epoch(controller: KafkaController) -> int:
-    assert controller.active is not None
-    return controller.active.context.term.epoch
+    return active_of(controller).context.term.epoch
 
 
 def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.ChannelFailed:
     """The end of the present channel to a broker."""
-    assert controller.active is not None
-    broker = controller.active.context.cluster.brokers[broker_id]
+    broker = active_of(controller).context.cluster.brokers[broker_id]
     return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
 
 
@@ -50,8 +46,7 @@ def denying(
 
 def update_metadata_response(world: World, controller: KafkaController, code: int) -> None:
     """The answer of broker 1 to a request of this very controller."""
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     broker_epoch = context.cluster.brokers[1].epoch
     response = UpdateMetadataResponse(
         1, code, controller_epoch=context.term.epoch, broker_epoch=broker_epoch
@@ -63,8 +58,7 @@ def led_cluster() -> World:
     """Brokers 1 and 2, and a partition that is led."""
     world = World(election_backoff_ms=1_000, election_backoff_max_ms=60_000)
     world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2)})
     return world
 
 

@@ -15,7 +15,7 @@ from regent.controller.broker_requests import (
 )
 from regent.controller.event_merging import EventQueue
 from regent.protocol.error_codes import NOT_CONTROLLER
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 
 def alter_partition(broker_id: int, reply_to: object) -> e.AlterPartitionReceived:
@@ -48,8 +48,7 @@ def test_a_controller_that_has_been_replaced_says_so_and_resigns() -> None:
     world.start_broker(1, 2)
     world.create_topic("t", {0: (1, 2)})
     controller = world.active_controller()
-    assert controller.active is not None
-    epoch = controller.active.context.cluster.brokers[1].epoch
+    epoch = active_of(controller).context.cluster.brokers[1].epoch
     wanted = IsrChange("t", 0, leader_epoch=0, isr=(1,), partition_epoch=0)
     request = AlterPartitionRequest(1, epoch, (wanted,))
     world.elect_rival()

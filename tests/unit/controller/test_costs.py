@@ -76,8 +76,7 @@ def test_an_election_that_failed_for_an_unreadable_state_is_repeated_at_any_brok
     """No watch reports that a znode was corrected."""
     world, active = cluster_without_broker_3()
     tp = TopicPartition("here", 0)
-    good = world.zookeeper.get(paths.partition_state(tp))
-    assert good is not None
+    good = world.node(paths.partition_state(tp))
     world.put(paths.partition_state(tp), b"{")
     world.bounce_broker(2)
     world.run(process_broker_change(active))

@@ -25,7 +25,7 @@ from tests.unit.controller.processes import (
     led_cluster,
     queues_up_again,
 )
-from tests.unit.controller.world import CONTROLLER_ID, World
+from tests.unit.controller.world import CONTROLLER_ID, World, active_of
 
 
 @pytest.fixture
@@ -188,8 +188,7 @@ class TestFailures:
         controller = world.active_controller()
         world.process(controller, e.NotEligible(), e.Eligible())
         world.process(controller, e.InterBrokerProtocolChanged(1, (2, 4)))
-        assert controller.active is not None
-        assert controller.active.context.cluster.inter_broker_protocol == (3, 9)
+        assert active_of(controller).context.cluster.inter_broker_protocol == (3, 9)
 
 
 class TestLeftBehind:

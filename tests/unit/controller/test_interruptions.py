@@ -38,11 +38,10 @@ from tests.support.broker_znodes import (
     encode_log_dir_event,
     encode_preferred_replica_election,
 )
-from tests.unit.controller.world import CONTROLLER_ID, World
+from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of
 
 Scenario = tuple[World, KafkaController, e.ControllerEvent]
 
-T0 = TopicPartition("t", 0)
 COMMANDS = (
     CreateTopic("new", 2, 2),
     CreatePartitions("t", 4),
@@ -59,8 +58,7 @@ def cluster() -> World:
     world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (9,)})
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.set_state(TopicPartition("t", 1), 9, (9, 3), leader_epoch=5)
-    world.create_topic("marked", {0: (1, 2)})
-    world.set_state(TopicPartition("marked", 0), 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("marked", {0: (1, 2)})
     return world
 
 
@@ -249,8 +247,7 @@ def test_whatever_breaks_the_next_term_puts_right(
             world.process(controller, e.Reelect())
         world.deliver(controller)
         world.process(controller, *world.driver.enqueued)
-        assert controller.active is not None
-        context = controller.active.context
+        context = active_of(controller).context
         live = context.live_broker_ids
         for tp, leadership in context.cluster.leadership.items():
             if tp.topic != "marked" and not context.is_topic_queued_for_deletion(tp.topic):

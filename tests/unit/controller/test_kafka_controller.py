@@ -29,14 +29,13 @@ from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import (
-    T0,
     TIMER,
     denying,
     epoch,
     led_cluster,
     update_metadata_response,
 )
-from tests.unit.controller.world import CONTROLLER_ID, World
+from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of
 
 
 @pytest.fixture
@@ -354,8 +353,7 @@ def test_every_event_finds_its_process(world: World) -> None:
     kinds = {type(event).__name__ for event in world.deliver(controller)}
     assert kinds == {"TopicDeletion"}
     world.process(controller, e.InterBrokerProtocolChanged(epoch(controller), (3, 8)))
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert context.cluster.leadership[TopicPartition("t", 1)].leader == 3
     assert context.cluster.brokers[1].endpoints[0].port == 9999
     assert list(context.topics_with_deletion_started) == ["u"]

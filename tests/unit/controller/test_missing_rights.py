@@ -37,7 +37,7 @@ from regent.zk_data.throttles import THROTTLED_BROKERS, THROTTLED_TOPICS
 from regent.zk_data.topics import encode_partition_state
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 ASSIGNMENTS = {
     "moving": {0: (1, 2), 1: (2, 3), 2: (3, 1)},
@@ -110,8 +110,7 @@ class Life:
 
     def is_settled(self) -> bool:
         """Whether the controller knows what ZooKeeper has, and nothing is left undone."""
-        assert self.controller.active is not None
-        cluster = self.controller.active.context.cluster
+        cluster = active_of(self.controller).context.cluster
         zookeeper = self.world.zookeeper
         stored = {
             topic: self.world.topic(topic).assignments
@@ -150,8 +149,7 @@ class Life:
     def _catch_up(self, partition: int, *isr: int) -> None:
         """New replicas are in sync, if they are replicas."""
         tp = TopicPartition("moving", partition)
-        state = self.world.state(tp)
-        assert state is not None
+        state = self.world.state_of(tp)
         if not set(isr) <= set(self.world.topic("moving").assignments[partition].replicas):
             return
         changed = encode_partition_state(msgspec.structs.replace(state, isr=isr))
@@ -163,8 +161,7 @@ class Life:
         self._settle()
 
     def _shut_down(self, broker_id: int) -> None:
-        assert self.controller.active is not None
-        broker = self.controller.active.context.cluster.brokers[broker_id]
+        broker = active_of(self.controller).context.cluster.brokers[broker_id]
         self._ask(ControlledShutdown(broker_id, broker.epoch))
 
     def _settle(self) -> None:
@@ -255,8 +252,7 @@ def test_what_is_closed_one_after_the_other_may_become_any_number() -> None:
         world.create_topic(topic, {0: (1,)})
     client = take_rights(world)
     controller = world.active_controller()
-    assert controller.active is not None
-    unread = controller.active.context.unread_states
+    unread = active_of(controller).context.unread_states
     for topic in topics:
         tp = TopicPartition(topic, 0)
         client.missing |= {
@@ -268,14 +264,16 @@ def test_what_is_closed_one_after_the_other_may_become_any_number() -> None:
             paths.isr_change_notification("isr_change_0"), encode_isr_change_notification([tp])
         )
         world.deliver(controller)
-    assert len(unread) == len(controller.active.context.cluster.unreadable_topics) == len(topics)
+    assert (
+        len(unread) == len(active_of(controller).context.cluster.unreadable_topics) == len(topics)
+    )
     check = world.driver.timers["watch check"].event
     world.process(controller, check)
     assert_active(controller, world)
     client.missing.clear()
     world.process(controller, check)
     assert not unread
-    assert not controller.active.context.cluster.unreadable_topics
+    assert not active_of(controller).context.cluster.unreadable_topics
 
 
 @ALL

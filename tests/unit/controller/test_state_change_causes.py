@@ -24,9 +24,8 @@ from tests.support.broker_znodes import (
     encode_preferred_replica_election,
 )
 from tests.unit.controller.driving import NEWEST, once
-from tests.unit.controller.world import World, two_partitions
+from tests.unit.controller.world import T0, T1, World, active_of, two_partitions
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 LATER_MS = 7_000_000_000
 
 
@@ -44,8 +43,7 @@ def cluster(protocol: tuple[int, int] = NEWEST) -> tuple[World, KafkaController]
 
 
 def context_of(controller: KafkaController) -> ControllerContext:
-    assert controller.active is not None
-    return controller.active.context
+    return active_of(controller).context
 
 
 def changes(controller: KafkaController, tp: TopicPartition) -> tuple[StateChange, ...]:
@@ -241,8 +239,7 @@ class TestElectionsOnRequest:
         world.deliver(controller)
         world.start_broker(1)
         world.deliver(controller)
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         epochs = {"leader_epoch": state.leader_epoch, "controller_epoch": state.controller_epoch}
         world.set_state(T0, 2, (2, 3, 1), **epochs)
         notification = paths.isr_change_notification("isr_change_0000000001")
@@ -297,9 +294,7 @@ class TestTheTerm:
         world = World()
         world.driver.now_ms = LATER_MS
         world.start_broker(2, 3)
-        world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-        world.set_state(T1, 2, (2, 3), leader_epoch=5)
+        world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 3)})
         controller = world.active_controller()
         assert told(controller, T0)[-1].leader == 2
         assert last_cause(controller, T0).kind is CauseKind.CONTROLLER_FAILOVER
@@ -333,8 +328,7 @@ class TestReassignments:
         world, controller = cluster((2, 6))
         world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T1: (1, 3)}))
         world.deliver(controller)
-        state = world.state(T1)
-        assert state is not None
+        state = world.state_of(T1)
         world.set_state(T1, 2, (2, 3, 1), leader_epoch=state.leader_epoch, controller_epoch=1)
         world.deliver(controller)
         reassignment = CauseKind.REASSIGNMENT

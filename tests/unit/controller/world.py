@@ -25,7 +25,7 @@ from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.config import encode_config_change, encode_entity_config
 from regent.zk_data.controller import decode_controller
-from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written
+from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written, ZNode
 from regent.zk_data.topics import (
     TopicZNode,
     decode_partition_state,
@@ -37,6 +37,7 @@ from tests.unit.controller.driving import NEWEST, Driver, RecordingLog
 
 T = TypeVar("T")
 
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 CONTROLLER_ID = 1_000_000_001
 CLUSTER = "n3LGxFDzQWqSyzyhB5OxsA"
 
@@ -125,6 +126,15 @@ class World:
             self.put(paths.topic_config(topic), encode_entity_config(config))
         self.put(paths.topic(topic), encode_topic(TopicZNode(topic_id, full)))
 
+    def create_led_topic(
+        self, topic: str, assignments: Mapping[int, tuple[int, ...]], *, leader_epoch: int = 5
+    ) -> None:
+        """A topic whose partitions are led by their first replicas, with all of them in sync."""
+        self.create_topic(topic, assignments)
+        for partition, replicas in assignments.items():
+            tp = TopicPartition(topic, partition)
+            self.set_state(tp, replicas[0], replicas, leader_epoch=leader_epoch)
+
     def set_state(
         self,
         tp: TopicPartition,
@@ -175,11 +185,26 @@ class World:
         node = self.zookeeper.get(path)
         return None if node is None else decode_partition_state(path, node)
 
+    def state_of(self, tp: TopicPartition) -> LeaderAndIsr:
+        """The stored state of a partition that has one."""
+        state = self.state(tp)
+        assert state is not None, tp
+        return state
+
+    def led(self, tp: TopicPartition) -> tuple[int, tuple[int, ...]]:
+        """Stored leader and ISR of a partition."""
+        state = self.state_of(tp)
+        return state.leader, state.isr
+
+    def node(self, path: str) -> ZNode:
+        """A node that exists."""
+        node = self.zookeeper.get(path)
+        assert node is not None, path
+        return node
+
     def topic(self, topic: str) -> TopicZNode:
         """The stored assignment of a topic."""
-        node = self.zookeeper.get(paths.topic(topic))
-        assert node is not None, topic
-        return decode_topic(topic, node.data)
+        return decode_topic(topic, self.node(paths.topic(topic)).data)
 
     def exists(self, path: str) -> bool:
         return self.zookeeper.get(path) is not None
@@ -269,6 +294,12 @@ class World:
                     assert len(processed) <= at_most, "the events never end"
                     self.process(controller, event)
         return processed
+
+
+def active_of(controller: KafkaController) -> ActiveController:
+    """The term of a process that is the controller."""
+    assert controller.active is not None
+    return controller.active
 
 
 def two_partitions(

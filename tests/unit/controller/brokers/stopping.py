@@ -18,6 +18,5 @@ def fail_over(world: World) -> ActiveController:
 
 def epoch_of(world: World, broker_id: int) -> int:
     """Epoch of a broker as its registration has it."""
-    node = world.zookeeper.get(paths.broker_id(broker_id))
-    assert node is not None
+    node = world.node(paths.broker_id(broker_id))
     return node.czxid

@@ -21,10 +21,7 @@ from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr, make_broker, stop_replica
-
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, make_broker, stop_replica
 
 
 def cluster(
@@ -78,8 +75,7 @@ class TestStartup:
     def test_a_leaderless_partition_whose_isr_it_is_in_gets_its_leader_back(self) -> None:
         world, active = cluster({0: (2,)}, live=(1,))
         assert active.context.partition_state(T0) is PartitionState.OFFLINE
-        before = world.state(T0)
-        assert before is not None
+        before = world.state_of(T0)
         world.start_broker(2)
         world.run(process_broker_change(active))
         assert world.state(T0) == LeaderAndIsr(
@@ -208,9 +204,7 @@ class TestFailure:
         world.stop_broker(1, 2)
         world.run(process_broker_change(active))
         for tp in (T0, T1):
-            state = world.state(tp)
-            assert state is not None
-            assert (state.leader, state.isr) == (3, (3,))
+            assert world.led(tp) == (3, (3,))
         assert list(active.context.cluster.brokers) == [3]
 
     def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
@@ -266,9 +260,7 @@ class TestBounce:
         world.bounce_broker(1)
         world.bounce_broker(2)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1, 2))
+        assert world.led(T0) == (1, (1, 2))
         assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
 
     def test_its_failed_log_dirs_and_its_shutdown_belong_to_its_former_life(self) -> None:
@@ -304,9 +296,7 @@ class TestBounce:
         (channels,) = world.driver.channels
         assert [b.broker_id for b in channels.opened] == [4, 1]
         assert list(channels.closed) == [3, 1]
-        first = world.state(T0)
-        assert first is not None
-        assert first.leader == 2
+        assert world.state_of(T0).leader == 2
         assert world.driver.views == [frozenset()]
 
     def test_no_change_at_all_is_no_reason_to_say_anything(self) -> None:
@@ -403,9 +393,7 @@ class TestModifications:
             world.stop_broker(3)
             world.run(process_broker_change(active))
         assert active.context.cluster.brokers[1] == before
-        state = world.state(T0)
-        assert state is not None
-        assert state.leader == 1
+        assert world.state_of(T0).leader == 1
         (reported,) = world.log.errors("Malformed broker registration kept")
         assert reported["path"] == paths.broker_id(1)
 
@@ -459,7 +447,5 @@ class TestALeaderThatDoesNotKnowYetThatItsSessionIsGone:
 
         world.driver.after = take_in
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (2, (2,))
+        assert world.led(T0) == (2, (2,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE

@@ -14,7 +14,7 @@ from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.cluster import Address
 from regent.runtime.view_publisher import ViewPublisher
-from tests.unit.controller.world import CONTROLLER_ID, World
+from tests.unit.controller.world import CONTROLLER_ID, World, active_of
 
 
 def cluster(*brokers: int) -> tuple[World, ActiveController]:
@@ -66,8 +66,7 @@ def test_replicas_on_the_controller_go_to_cordoned_brokers_last() -> None:
     world = World(served={"PLAINTEXT": Address("regent", 9095)})
     world.start_broker(1, 2, 3)
     controller = world.active_controller()
-    active = controller.active
-    assert active is not None
+    active = active_of(controller)
     ask(world, active, CordonBrokers((3,)))
     world.create_topic("t", {0: (CONTROLLER_ID, 1), 1: (CONTROLLER_ID, 1, 2)})
     world.deliver(controller)
@@ -80,8 +79,7 @@ def test_the_view_names_cordoned_brokers_and_the_next_term_begins_without() -> N
     world.start_broker(1)
     controller = world.active_controller()
     publisher = ViewPublisher(controller)
-    assert controller.active is not None
-    ask(world, controller.active, CordonBrokers((1,)))
+    ask(world, active_of(controller), CordonBrokers((1,)))
     publisher.publish(frozenset())
     assert publisher.view.cordoned == (1,)
     assert world.fail_over().context.cordoned_brokers == ()

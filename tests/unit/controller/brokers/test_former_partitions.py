@@ -10,8 +10,8 @@ from regent.controller.topics import topic_changes
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data import paths
-from tests.unit.controller.topics.deleting import T0, T1, cluster, delete
-from tests.unit.controller.world import World
+from tests.unit.controller.topics.deleting import cluster, delete
+from tests.unit.controller.world import T0, T1, World
 
 T2 = TopicPartition("t", 2)
 

@@ -8,7 +8,7 @@ import pytest
 
 from regent.controller.state.states import ReplicaState
 from regent.controller.term.failover import process_inter_broker_protocol_change
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.features import (
     FeatureStatus,
@@ -16,9 +16,7 @@ from regent.zk_data.features import (
     decode_feature,
     encode_feature,
 )
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
+from tests.unit.controller.world import T0, World
 
 
 def cluster(*broker_ids: int, protocol: tuple[int, int]) -> World:
@@ -95,8 +93,7 @@ class TestFeatures:
         if before is not None:
             world.put(paths.FEATURE, encode_feature(FeatureZNode(1, before)))
         world.fail_over()
-        node = world.zookeeper.get(paths.FEATURE)
-        assert node is not None
+        node = world.node(paths.FEATURE)
         feature = decode_feature(node.data)
         assert feature.status is status
         assert feature.version == version
@@ -106,8 +103,7 @@ class TestFeatures:
         world = cluster(protocol=(2, 6))
         active = world.fail_over()
         world.run(process_inter_broker_protocol_change(active, (2, 7)))
-        node = world.zookeeper.get(paths.FEATURE)
-        assert node is not None
+        node = world.node(paths.FEATURE)
         assert decode_feature(node.data).status is FeatureStatus.ENABLED
 
     @pytest.mark.parametrize(("before", "after"), [((2, 8), (3, 9)), ((3, 9), (2, 8))])
@@ -120,8 +116,7 @@ class TestFeatures:
         world.put(paths.FEATURE, encode_feature(znode))
         active = world.fail_over()
         world.run(process_inter_broker_protocol_change(active, after))
-        node = world.zookeeper.get(paths.FEATURE)
-        assert node is not None
+        node = world.node(paths.FEATURE)
         assert decode_feature(node.data) == FeatureZNode(
             layouts[after], FeatureStatus.ENABLED, {"some.feature": 3}
         )

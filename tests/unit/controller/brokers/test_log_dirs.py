@@ -17,10 +17,8 @@ from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import T0, T1, World, leader_and_isr
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 FENCED = 74
 
 
@@ -28,9 +26,7 @@ def cluster() -> tuple[World, ActiveController]:
     """Partitions t-0 on 1, 2 and 3, and t-1 on 2, 3 and 1, at leader epoch 5."""
     world = World()
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3, 1)})
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(T1, 2, (2, 3, 1), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 3, 1)})
     active = world.fail_over()
     world.driver.take_sent()
     world.driver.client.take_events()

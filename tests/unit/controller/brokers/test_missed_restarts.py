@@ -9,8 +9,8 @@ from regent.controller.brokers import missed_restarts
 from regent.controller.effects import GiveWay
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import NO_LEADER, TopicPartition
-from tests.unit.controller.predecessor import T0, cluster, left_by
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.predecessor import cluster, left_by
+from tests.unit.controller.world import T0, World, leader_and_isr
 
 RESTARTED = "Brokers had registered anew while nobody led: others lead, or new leader epochs begin"
 

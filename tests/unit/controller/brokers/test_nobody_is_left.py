@@ -6,14 +6,12 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.brokers.test_broker_changes import cluster
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 UNCLEAN = encode_entity_config({"unclean.leader.election.enable": "true"})
 
 
@@ -47,8 +45,7 @@ class TestNobodyIsLeft:
 
     def test_they_stay_at_a_failover_to_which_no_broker_has_come(self) -> None:
         world = World()
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+        world.create_led_topic("t", {0: (1, 2, 3)})
         world.fail_over()
         assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2, 3), 1, 1)
 
@@ -58,9 +55,7 @@ class TestNobodyIsLeft:
         world.set_state(T0, 1, (1, 2), leader_epoch=5)
         world.stop_broker(1, 2, 3)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (-1, (1, 2))
+        assert world.led(T0) == (-1, (1, 2))
 
     def test_a_failed_disk_is_as_a_failed_broker(self) -> None:
         world, active = cluster({0: (1, 2)}, live=(1, 2, 3))
@@ -78,9 +73,7 @@ class TestManyChangesAtOnce:
         world.bounce_broker(1)
         world.stop_broker(2, 3)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
+        assert world.led(T0) == (1, (1,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
 
     def out_of_sync(self) -> tuple[World, ActiveController]:
@@ -96,27 +89,21 @@ class TestManyChangesAtOnce:
         world, active = self.out_of_sync()
         world.bounce_broker(1)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
+        assert world.led(T0) == (1, (1,))
         assert active.context.unclean_leader_elections == 0
 
     def test_if_it_does_not_come_back_another_one_leads_where_that_is_allowed(self) -> None:
         world, active = self.out_of_sync()
         world.stop_broker(1)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (2, (2,))
+        assert world.led(T0) == (2, (2,))
 
     def test_one_that_has_started_and_one_that_is_dead_at_once(self) -> None:
         world, active = cluster({0: (1, 2, 3)}, live=(2, 3))
         world.start_broker(1)
         world.stop_broker(2)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (3, (3,))
+        assert world.led(T0) == (3, (3,))
         (first, *_) = world.driver.sent
         assert first.update_metadata_receivers == (3,)
         assert list(first.brokers) == [1, 3]

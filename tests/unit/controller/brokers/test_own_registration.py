@@ -20,7 +20,7 @@ from regent.zk_data.operations import Create
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
-from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
+from tests.unit.controller.world import CONTROLLER_ID, World, active_of, make_broker
 
 SERVED = {"PLAINTEXT": Address("regent", 9095)}
 OWN = paths.broker_id(CONTROLLER_ID)
@@ -35,8 +35,7 @@ def answer(
     has_answered: bool = True,
 ) -> e.BrokerFactsLearned:
     """A broker answers what it runs."""
-    assert controller.active is not None
-    broker_epoch = controller.active.context.cluster.brokers[broker_id].epoch
+    broker_epoch = active_of(controller).context.cluster.brokers[broker_id].epoch
     facts = BrokerFacts(broker_id=broker_id, versions=versions, has_answered=has_answered)
     return e.BrokerFactsLearned(broker_epoch, facts)
 
@@ -66,8 +65,7 @@ def registered(world: World, *, served: bool = True) -> KafkaController:
 def test_it_has_the_brokers_listeners_and_lives_as_long_as_the_session() -> None:
     world = World(served=SERVED)
     registered(world)
-    node = world.zookeeper.get(OWN)
-    assert node is not None
+    node = world.node(OWN)
     assert node.ephemeral_owner
     found = decode_broker(CONTROLLER_ID, node)
     assert found.endpoints == (EndPoint("PLAINTEXT", "PLAINTEXT", "regent", 9095),)
@@ -95,16 +93,14 @@ def test_it_has_listeners_that_clients_are_not_shown_too() -> None:
 def test_a_listener_may_have_an_address_of_its_own() -> None:
     world = World(served=SERVED, listener_addresses={"PLAINTEXT": Address("kafka.example", 9443)})
     registered(world)
-    node = world.zookeeper.get(OWN)
-    assert node is not None
+    node = world.node(OWN)
     assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://kafka.example:9443"]
 
 
 def test_a_host_that_is_an_ipv6_address_is_bracketed() -> None:
     world = World(served={"PLAINTEXT": Address("fd00::5", 9095)})
     registered(world)
-    node = world.zookeeper.get(OWN)
-    assert node is not None
+    node = world.node(OWN)
     assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://[fd00::5]:9095"]
     assert decode_broker(CONTROLLER_ID, node).endpoints[0].host == "fd00::5"
 
@@ -128,8 +124,7 @@ def test_brokers_that_look_elsewhere_or_have_not_answered_need_none(
 def test_it_is_no_broker() -> None:
     world = World(served=SERVED)
     controller = registered(world)
-    assert controller.active is not None
-    assert list(controller.active.context.cluster.brokers) == [1, 2]
+    assert list(active_of(controller).context.cluster.brokers) == [1, 2]
     assert list(world.run(cluster_loading.read_brokers(world.log))) == [1, 2]
     assert controller.life.refusal is None
 
@@ -162,8 +157,7 @@ def test_it_follows_the_listeners_of_the_brokers() -> None:
     content = encode_broker(type(broker)(3, 1, (*broker.endpoints, other)), timestamp_ms=0)
     world.outsider.multi([Create(paths.broker_id(3), content, ephemeral=True)])
     world.deliver(controller)
-    node = world.zookeeper.get(OWN)
-    assert node is not None
+    node = world.node(OWN)
     listeners = [each.listener for each in decode_broker(CONTROLLER_ID, node).endpoints]
     assert listeners == ["PLAINTEXT", "OTHER"]
 

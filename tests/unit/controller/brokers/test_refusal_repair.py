@@ -19,7 +19,7 @@ from regent.protocol.error_codes import (
     KAFKA_STORAGE_ERROR,
     UNSUPPORTED_VERSION,
 )
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import World, active_of, leader_and_isr
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
 UNKNOWN_SERVER_ERROR = -1
@@ -44,13 +44,10 @@ class Cluster:
 
     @property
     def context(self) -> ControllerContext:
-        assert self.controller.active is not None
-        return self.controller.active.context
+        return active_of(self.controller).context
 
     def state(self, tp: TopicPartition) -> LeaderAndIsr:
-        state = self.world.state(tp)
-        assert state is not None
-        return state
+        return self.world.state_of(tp)
 
     def answer(
         self,
@@ -72,9 +69,8 @@ class Cluster:
 
     def shut_down(self, broker_id: int) -> None:
         """A broker asks to be shut down; its answers are still to come."""
-        assert self.controller.active is not None
         command = ControlledShutdown(broker_id, NO_EPOCH)
-        (outcome,) = self.world.run(process_commands(self.controller.active, [command]))
+        (outcome,) = self.world.run(process_commands(active_of(self.controller), [command]))
         assert isinstance(outcome, Accepted)
 
     def next_attempt(self) -> int:

@@ -14,10 +14,9 @@ from regent.controller.commands import (
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
-from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE
 from tests.unit.controller.driving import once, raising
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 UNKNOWN_EPOCH = -1
 
@@ -25,8 +24,7 @@ UNKNOWN_EPOCH = -1
 def make_world() -> World:
     world = World()
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3)})
-    world.set_state(TopicPartition("t", 0), 1, (1, 2, 3))
+    world.create_led_topic("t", {0: (1, 2, 3)}, leader_epoch=0)
     return world
 
 
@@ -53,8 +51,7 @@ def test_each_gets_its_own_answer() -> None:
         assert isinstance(answer.result, ControlledShutdownResult)
         codes[broker_id] = answer.result.error_code
     assert codes == {1: NONE, 9: BROKER_NOT_AVAILABLE, 2: NONE}
-    assert controller.active is not None
-    assert controller.active.context.shutting_down_broker_ids == {1, 2}
+    assert active_of(controller).context.shutting_down_broker_ids == {1, 2}
 
 
 def refusals(answers: dict[object, object]) -> dict[object, Reason]:

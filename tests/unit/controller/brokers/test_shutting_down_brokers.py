@@ -41,9 +41,8 @@ from tests.support.broker_znodes import (
 )
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
-T0, T1 = (TopicPartition("t", p) for p in range(2))
 OVERDUE = "shutdown of broker 1"
 
 
@@ -51,9 +50,7 @@ def cluster() -> tuple[World, ActiveController]:
     """Broker 1 leads T0 and follows T1."""
     world = World()
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2), 1: (2, 1, 3)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
-    world.set_state(T1, 2, (2, 1, 3), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2), 1: (2, 1, 3)})
     return world, fail_over(world)
 
 
@@ -90,11 +87,9 @@ class TestFailover:
     def test_a_broker_is_noted_with_its_epoch_before_anything_is_changed(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        node = world.zookeeper.get(SHUTTING_DOWN.path(1))
-        assert node is not None
+        node = world.node(SHUTTING_DOWN.path(1))
         assert node.data == encode_broker_note(epoch_of(world, 1))
-        state = world.zookeeper.get(paths.partition_state(T0))
-        assert state is not None
+        state = world.node(paths.partition_state(T0))
         assert node.czxid < state.mzxid
 
     def test_a_successor_goes_on_where_the_predecessor_was_cut_short(self) -> None:
@@ -153,9 +148,7 @@ class TestFailover:
         world, active = cluster()
         world.put(SHUTTING_DOWN.path(1), encode_broker_note(3))
         shut_down(world, active, 1)
-        node = world.zookeeper.get(SHUTTING_DOWN.path(1))
-        assert node is not None
-        assert node.data == encode_broker_note(epoch_of(world, 1))
+        assert world.node(SHUTTING_DOWN.path(1)).data == encode_broker_note(epoch_of(world, 1))
 
 
 class TestTheEnd:
@@ -274,9 +267,7 @@ class TestMeanwhile:
         world.set_state(T0, 2, (2, 1), leader_epoch=6)  # it was taken into the ISR again
         world.stop_broker(2)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
+        assert world.led(T0) == (1, (1,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
         assert T0 in leader_and_isr(world.driver.sent)[1]
 
@@ -286,9 +277,7 @@ class TestMeanwhile:
         world.set_state(T1, 2, (2, 1, 3), leader_epoch=6)
         world.stop_broker(2)
         world.run(process_broker_change(active))
-        state = world.state(T1)
-        assert state is not None
-        assert (state.leader, state.isr) == (3, (3,))
+        assert world.led(T1) == (3, (3,))
 
     def test_a_replica_that_comes_into_the_isr_again_leaves_it_again(self) -> None:
         world, active = cluster()
@@ -296,8 +285,7 @@ class TestMeanwhile:
         world.set_state(T1, 2, (2, 3, 1), leader_epoch=6)
         notify(world, T1)
         world.run(process_isr_change_notification(active))
-        state = world.state(T1)
-        assert state is not None
+        state = world.state_of(T1)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 7, (2, 3))
 
     def test_a_leader_moves_as_soon_as_another_replica_is_in_sync(self) -> None:
@@ -308,9 +296,7 @@ class TestMeanwhile:
         world.set_state(T0, 1, (1, 2), leader_epoch=5)
         notify(world, T0)
         world.run(process_isr_change_notification(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (2, (2,))
+        assert world.led(T0) == (2, (2,))
 
     def test_its_leadership_needs_no_unclean_election(self) -> None:
         world, active = cluster()
@@ -342,15 +328,12 @@ class TestMeanwhile:
         world, active = cluster()
         command = AlterPartitionReassignments({T0: (1, 3)})
         world.run(alter_partition_reassignments(active, command))
-        current = world.state(T0)
-        assert current is not None
+        current = world.state_of(T0)
         world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch)
         shut_down(world, active, 1)
         world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch + 1)
         world.run(alter_partition_reassignments(active, AlterPartitionReassignments({T0: None})))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1,))
+        assert world.led(T0) == (1, (1,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
 
     def test_a_partition_without_a_live_member_of_its_isr_is_still_offline(self) -> None:
@@ -358,9 +341,7 @@ class TestMeanwhile:
         shut_down(world, active, 1)
         world.stop_broker(2)
         world.run(process_broker_change(active))
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (NO_LEADER, (2,))
+        assert world.led(T0) == (NO_LEADER, (2,))
 
 
 def notify(world: World, tp: TopicPartition) -> None:

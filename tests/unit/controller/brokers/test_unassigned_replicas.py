@@ -29,8 +29,7 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     """Brokers 1 and 2 host t-0, broker 3 hosts nothing."""
     world = World(**settings)
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(TopicPartition("t", 0), 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2)})
     return world, fail_over(world)
 
 

@@ -193,8 +193,7 @@ def test_malformed_notifications_do_not_disturb_the_others() -> None:
 
 def test_topics_without_offline_partitions_cost_no_look_at_their_configuration() -> None:
     world, active = cluster()
-    world.create_topic("t", {0: (1,)})
-    world.set_state(TopicPartition("t", 0), 1, (1,))
+    world.create_led_topic("t", {0: (1,)}, leader_epoch=0)
     active = world.fail_over()
     world.notify_config_change("topics/t")
     world.driver.performed.clear()

@@ -41,8 +41,7 @@ def update(
 
 
 def finalized(world: World) -> Mapping[str, int]:
-    node = world.zookeeper.get(paths.FEATURE)
-    assert node is not None
+    node = world.node(paths.FEATURE)
     return decode_feature(node.data).features
 
 

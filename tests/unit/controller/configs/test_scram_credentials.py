@@ -73,8 +73,7 @@ def notified(world: World) -> list[ConfigEntity]:
 def test_a_client_with_the_password_is_recognized() -> None:
     world, active = cluster()
     assert alter(world, active, upsertion("alice b")) == {"alice b": EntityResult()}
-    node = world.zookeeper.get("/config/users/alice%20b")
-    assert node is not None
+    node = world.node("/config/users/alice%20b")
     credential = decode_scram_credential("/p", node.data, SHA_512)
     assert credential is not None
     # RFC 5802: the stored key is the hash of what the client proves to know.
@@ -91,8 +90,7 @@ def test_what_else_a_user_has_stays() -> None:
     assert alter(
         world, active, upsertion("alice"), deletions=(ScramDeletion("alice", SHA_256),)
     ) == {"alice": EntityResult()}
-    node = world.zookeeper.get(path)
-    assert node is not None
+    node = world.node(path)
     assert b"producer_byte_rate" in node.data
     assert SHA_512.encode() in node.data
     assert SHA_256.encode() not in node.data
@@ -138,8 +136,7 @@ def test_a_user_that_others_change_at_the_same_moment_is_read_again() -> None:
         "alice": EntityResult(),
         "bob": EntityResult(),
     }
-    node = world.zookeeper.get(path)
-    assert node is not None
+    node = world.node(path)
     assert b'"b"' in node.data
     assert len(notified(world)) == 2
 
@@ -163,9 +160,7 @@ def test_a_configuration_that_cannot_be_read_is_not_replaced() -> None:
         "alice": UNKNOWN_SERVER_ERROR,
         "bob": NONE,
     }
-    node = world.zookeeper.get(path)
-    assert node is not None
-    assert node.data == b"broken"
+    assert world.node(path).data == b"broken"
 
 
 def test_a_user_whose_configuration_may_not_be_written_keeps_no_other_from_being_changed() -> None:

@@ -103,9 +103,7 @@ class TestThreshold:
         other = TopicPartition("u", 0)
         world.set_state(other, 1, (2, 1), leader_epoch=5)
         check(world, fail_over(world))
-        state = world.state(other)
-        assert state is not None
-        assert state.leader == 2
+        assert world.state_of(other).leader == 2
         assert led_by(world, 2) == 2  # broker 1 is within its 10 percent
 
     def test_the_leaders_of_all_brokers_move_in_one_batch(self) -> None:
@@ -225,6 +223,4 @@ def test_after_the_restart_of_a_broker_its_leaders_come_back_two_epochs_on() -> 
     world.deliver(controller)
     world.process(controller, CHECK)
     assert led_by(world, 1) == 20
-    state = world.state(partitions[0])
-    assert state is not None
-    assert state.leader_epoch == 7
+    assert world.state_of(partitions[0]).leader_epoch == 7

@@ -137,8 +137,7 @@ class TestUnclean:
     def test_a_live_replica_leads_although_it_is_not_in_sync(self) -> None:
         world, active = cluster()
         assert code_of(world, active, UNCLEAN, T2) == ELECTED
-        state = world.state(T2)
-        assert state is not None
+        state = world.state_of(T2)
         assert (state.leader, state.isr, state.leader_recovery_state) == (3, (3,), 1)
         assert active.context.unclean_leader_elections == 1
 

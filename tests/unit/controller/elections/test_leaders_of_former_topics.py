@@ -12,9 +12,8 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID, STALE_CONTROLLER_EPOCH
 from regent.zk_data import paths
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import T0, World, active_of, leader_and_isr
 
-T0 = TopicPartition("t", 0)
 UNKNOWN_SERVER_ERROR = -1
 
 
@@ -25,21 +24,17 @@ class Cluster:
         self.world = World(auto_leader_rebalance_enable=False)
         self.world.driver.inter_broker_protocol = (3, 9)
         self.world.start_broker(1, 2, 3)
-        self.world.create_topic("t", {0: (1, 2, 3)})
-        self.world.set_state(T0, 1, (1, 2, 3), leader_epoch=5)
+        self.world.create_led_topic("t", {0: (1, 2, 3)})
         self.controller: KafkaController = self.world.active_controller()
         self.world.driver.take_sent()
 
     @property
     def context(self) -> ControllerContext:
-        assert self.controller.active is not None
-        return self.controller.active.context
+        return active_of(self.controller).context
 
     @property
     def state(self) -> LeaderAndIsr:
-        state = self.world.state(T0)
-        assert state is not None
-        return state
+        return self.world.state_of(T0)
 
     def answer(self, broker_id: int, error: int = 0, *, whole: int = 0) -> None:
         errors = {T0: error} if error else {}

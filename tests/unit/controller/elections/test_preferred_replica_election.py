@@ -14,10 +14,9 @@ from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
 from tests.unit.controller.driving import once, raising
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
 PATH = paths.PREFERRED_REPLICA_ELECTION
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 UNBORN = TopicPartition("unborn", 0)
 
 

@@ -38,10 +38,8 @@ from regent.protocol.error_codes import (
 )
 from regent.zk_data import paths
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 ID = uuid.UUID(int=77)
 EPOCH = 5
 """Leader epoch of the partitions."""
@@ -103,9 +101,7 @@ class TestAGrantedChange:
     def test_the_order_of_the_isr_is_the_leaders(self) -> None:
         world, active = cluster()
         ask(world, active, request(active, change(3, 1, 2)))
-        state = world.state(T0)
-        assert state is not None
-        assert state.isr == (3, 1, 2)
+        assert world.state_of(T0).isr == (3, 1, 2)
 
     def test_it_may_name_the_topic_by_its_id(self) -> None:
         world, active = cluster()
@@ -153,17 +149,13 @@ class TestBrokersThatStop:
     def test_a_leader_that_stops_may_take_another_replica_in(self) -> None:
         world, active = last_in_sync_is_stopping()
         assert error_of(ask(world, active, request(active, joined(active)))) == 0
-        state = world.state(T0)
-        assert state is not None
-        assert state.isr == (1, 2)
+        assert world.state_of(T0).isr == (1, 2)
 
     def test_another_replica_leads_as_soon_as_it_is_in_sync(self) -> None:
         world, active = last_in_sync_is_stopping()
         ask(world, active, request(active, joined(active)))
         follow_up(world, active)
-        state = world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (2, (2,))
+        assert world.led(T0) == (2, (2,))
 
     def test_nothing_follows_where_no_broker_stops(self) -> None:
         world, active = cluster()
@@ -253,8 +245,7 @@ class TestALeaderThatNamesTopics:
         active.context.remove_live_brokers([3])
         wanted = request(active, change(1, 2, 3))
         assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), EPOCH + 1)
         assert set(world.driver.sent[-1].leader_and_isr) == {1, 2}
 
@@ -262,8 +253,7 @@ class TestALeaderThatNamesTopics:
         """Kafka 3.1 sends the change again at once, for ever, after INVALID_REQUEST."""
         world, active = cluster()
         assert error_of(ask(world, active, request(active, change(1, 4)))) == INVALID_UPDATE_VERSION
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), EPOCH + 1)
 
 
@@ -276,8 +266,7 @@ class TestALeaderThatWouldWait:
         world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)
         wanted = request(active, change(1, topic=topic))
         assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.isr, state.leader_epoch) == ((1, 2, 3), EPOCH + 1)
         assert T0 in world.driver.sent[-1].leader_and_isr[1]
         assert world.driver.views[-1] == frozenset({"t"})
@@ -319,8 +308,7 @@ class TestALeaderThatWouldWait:
         assert len(world.log.errors(LEADERS_WAIT)) == 2
         client.missing.remove(closed)
         world.run(waiting_leaders.repeat(active))
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.isr, state.leader_epoch) == ((1, 2), EPOCH + 1)
         assert T0 in world.driver.sent[-1].leader_and_isr[1]
         assert not active.context.waiting_leaders
@@ -471,9 +459,7 @@ class TestRecovery:
         world, active = cluster(leader_recovery_state=1)
         wanted = change(1, leader_recovery_state=0)
         assert error_of(ask(world, active, request(active, wanted))) == 0
-        state = world.state(T0)
-        assert state is not None
-        assert state.leader_recovery_state == 0
+        assert world.state_of(T0).leader_recovery_state == 0
 
     def test_it_does_not_go_on_with_others_in_the_isr(self) -> None:
         world, active = cluster(leader_recovery_state=1)

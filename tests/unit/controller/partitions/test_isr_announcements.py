@@ -14,15 +14,13 @@ from regent.controller.reassignment.new_epochs import announce
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
-    T0,
-    T1,
     ask,
     change,
     cluster,
     error_of,
     request,
 )
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
 
 def let_time_pass(world: World, active: ActiveController) -> None:

@@ -16,18 +16,13 @@ from regent.observability.logs import StandardControllerLog
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
+from tests.unit.controller.world import T0, T1, World
 
 
 def cluster() -> tuple[World, ActiveController]:
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
-    world.set_state(T1, 2, (2, 1), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2), 1: (2, 1)})
     active = world.fail_over()
     world.driver.take_sent()
     world.driver.client.take_events()

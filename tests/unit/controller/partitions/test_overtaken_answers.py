@@ -33,15 +33,13 @@ from regent.zk_data.overtaken_answers import (
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
     ID,
-    T0,
-    T1,
     ask,
     change,
     cluster,
     error_of,
     request,
 )
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
 
 def let_time_pass(world: World, active: ActiveController, *, intervals: int = 2) -> None:
@@ -59,8 +57,7 @@ def notes(world: World) -> list[str]:
 
 def begun_terms(world: World) -> bytes:
     """The note about terms that have just begun."""
-    node = world.zookeeper.get(OVERTAKEN_ANSWERS)
-    assert node is not None
+    node = world.node(OVERTAKEN_ANSWERS)
     return node.data
 
 
@@ -82,8 +79,7 @@ def test_a_leader_that_has_not_asked_since_gets_a_higher_leader_epoch() -> None:
     let_time_pass(world, active)
     assert leader_epoch(active) == EPOCH + 1
     assert T0 in world.driver.sent[-1].leader_and_isr[1]
-    state = world.state(T0)
-    assert state is not None
+    state = world.state_of(T0)
     assert (state.isr, state.leader_epoch) == ((1, 2), EPOCH + 1)
 
 
@@ -338,8 +334,7 @@ class TestAfterAFailover:
             if isinstance(effect, Write) and any(
                 operation.path == paths.partition_state(T1) for operation in effect.operations
             ):
-                node = world.zookeeper.get(OVERTAKEN_ANSWERS)
-                assert node is not None
+                node = world.node(OVERTAKEN_ANSWERS)
                 seen.append(node.data)
 
         world.driver.before = before

@@ -22,14 +22,13 @@ from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
     ID,
-    T0,
-    T1,
     ask,
     change,
     cluster,
     error_of,
     request,
 )
+from tests.unit.controller.world import T0, T1
 
 
 def test_of_a_former_controller_it_is_told_to_ask_another_one() -> None:
@@ -58,8 +57,7 @@ def test_the_leader_gets_a_leader_epoch_above_its_own_and_a_partition_epoch_not_
     world, active = cluster()
     wanted = change(1, topic=topic, **ahead)
     assert error_of(ask(world, active, request(active, wanted))) == INVALID_UPDATE_VERSION
-    state = world.state(T0)
-    assert state is not None
+    state = world.state_of(T0)
     assert (state.leader, state.isr) == (1, (1, 2))
     assert state.leader_epoch == max(wanted.leader_epoch, EPOCH) + 1
     assert state.partition_epoch == max(wanted.partition_epoch, 1)
@@ -157,9 +155,7 @@ def test_a_leader_whose_state_was_set_back_while_we_led_goes_on() -> None:
     world, active = cluster()
     world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH - 2)
     assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
-    state = world.state(T0)
-    assert state is not None
-    assert state.leader_epoch == EPOCH + 1
+    assert world.state_of(T0).leader_epoch == EPOCH + 1
     assert len(world.log.warnings(AHEAD)) == 1
 
 
@@ -168,13 +164,11 @@ def test_what_somebody_writes_meanwhile_is_not_overwritten() -> None:
     world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)  # version 1, which we do not know
     known = KnownEpochs(EPOCH, 9)
     world.run(waiting_leaders.raise_leader_epochs(active, {T0: known}))
-    state = world.state(T0)
-    assert state is not None
+    state = world.state_of(T0)
     assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH, 1)
     assert world.driver.sent == []
     world.run(waiting_leaders.repeat(active))
-    state = world.state(T0)
-    assert state is not None
+    state = world.state_of(T0)
     assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH + 1, 9)
     assert len(world.driver.sent) == 1
 
@@ -189,6 +183,4 @@ def test_the_leader_epoch_is_raised_as_soon_as_it_can_be_written() -> None:
     assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
     client.missing.remove(closed)
     world.run(waiting_leaders.repeat(active))
-    state = world.state(T0)
-    assert state is not None
-    assert state.leader_epoch == EPOCH + 8
+    assert world.state_of(T0).leader_epoch == EPOCH + 8

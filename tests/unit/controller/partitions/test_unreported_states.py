@@ -10,19 +10,14 @@ from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
+from tests.unit.controller.world import T0, T1, World, active_of
 
 
 @pytest.fixture
 def world() -> World:
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
-    world.set_state(T1, 2, (2, 1), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2), 1: (2, 1)})
     return world
 
 
@@ -37,8 +32,7 @@ def test_they_are_read_and_announced(world: World) -> None:
     controller = leading(world)
     world.set_state(T0, 2, (2, 1), leader_epoch=6)
     world.process(controller, e.UnreportedStates((T0,)))
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert (context.cluster.leadership[T0].leader, context.partition_state(T0)) == (
         2,
         PartitionState.ONLINE,
@@ -57,8 +51,7 @@ def test_a_leader_that_is_not_there_is_replaced(world: World) -> None:
     world.deliver(controller)
     world.set_state(T0, 3, (3, 1), leader_epoch=6)
     world.process(controller, e.UnreportedStates((T0, T1)))
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     elected = context.cluster.leadership[T0]
     assert (elected.leader, elected.leader_epoch, elected.isr) == (1, 7, (1,))
     assert context.cluster.leadership[T1].leader_epoch == 5

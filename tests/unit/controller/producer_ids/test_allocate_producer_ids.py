@@ -22,7 +22,7 @@ from regent.protocol.error_codes import (
 )
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 
 def cluster() -> tuple[World, ActiveController]:
@@ -52,8 +52,7 @@ def block(first_id: int) -> AllocateProducerIdsResponse:
 
 
 def stored(world: World) -> dict[str, object]:
-    node = world.zookeeper.get(paths.PRODUCER_ID_BLOCK)
-    assert node is not None
+    node = world.node(paths.PRODUCER_ID_BLOCK)
     content: dict[str, object] = json.loads(node.data)
     return content
 
@@ -94,9 +93,7 @@ def test_ids_that_are_not_known_to_be_free_are_not_given(data: bytes) -> None:
     world, active = cluster()
     world.put(paths.PRODUCER_ID_BLOCK, data)
     assert ask(world, active, 1) == [AllocateProducerIdsResponse(UNKNOWN_SERVER_ERROR)]
-    node = world.zookeeper.get(paths.PRODUCER_ID_BLOCK)
-    assert node is not None
-    assert node.data == data
+    assert world.node(paths.PRODUCER_ID_BLOCK).data == data
 
 
 def test_an_unknown_broker_and_a_former_life_get_none() -> None:
@@ -132,10 +129,9 @@ def test_what_a_former_term_of_the_process_gave_is_not_given_again() -> None:
     world = World()
     world.start_broker(1)
     controller = world.active_controller()
-    assert controller.active is not None
-    assert ask(world, controller.active, 1) == [block(0)]
+    assert ask(world, active_of(controller), 1) == [block(0)]
     world.process(controller, e.NotEligible())
     world.delete(paths.PRODUCER_ID_BLOCK)
     world.process(controller, e.Eligible())
     assert controller.active is not None
-    assert ask(world, controller.active, 1) == [block(1000)]
+    assert ask(world, active_of(controller), 1) == [block(1000)]

@@ -30,10 +30,8 @@ from regent.zk_data.reassign_partitions import (
 )
 from regent.zk_data.topics import encode_partition_state
 from tests.support.broker_znodes import encode_isr_change_notification
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, World
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 EPOCH = 5
 Targets = Mapping[TopicPartition, tuple[int, ...] | None]
 
@@ -134,9 +132,7 @@ class Cluster:
         self.world.run(process_broker_change(self.active))
 
     def state(self, tp: TopicPartition = T0) -> LeaderAndIsr:
-        state = self.world.state(tp)
-        assert state is not None
-        return state
+        return self.world.state_of(tp)
 
     def leadership(self, tp: TopicPartition = T0) -> tuple[int, tuple[int, ...], int]:
         """Leader, ISR, and how far the leader epoch has risen."""

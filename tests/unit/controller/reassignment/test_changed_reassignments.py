@@ -23,8 +23,8 @@ from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
-from tests.unit.controller.world import leader_and_isr, stop_replica
+from tests.unit.controller.reassignment.moving import Cluster, writes
+from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
 
 
 class TestChangeOfMind:
@@ -142,8 +142,7 @@ class TestChangeOfMind:
     def test_what_cannot_be_stored_goes_on_to_its_former_target(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.move(3, 4)
-        good = cluster.world.zookeeper.get(paths.topic("t"))
-        assert good is not None
+        good = cluster.world.node(paths.topic("t"))
         cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[1],"1":["x"]}}')
         assert cluster.alter({T0: None})[T0].error_code == -1
         cluster.world.put(paths.topic("t"), good.data)
@@ -189,8 +188,6 @@ class TestTopicNode:
     def test_a_write_whose_answer_was_lost_is_recognized(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.move(2, 3)
-        content = cluster.world.zookeeper.get(paths.topic("t"))
-        assert content is not None
         cluster.change_isr(1, 2, 3)
         cluster.world.create_topic("t", {0: ReplicaAssignment((2, 3))})
         cluster.notify(T0)
@@ -199,8 +196,7 @@ class TestTopicNode:
     def test_a_target_that_could_not_be_stored_is_stored_at_the_next_occasion(self) -> None:
         cluster = Cluster((1,)).start()
         cluster.move(2)
-        good = cluster.world.zookeeper.get(paths.topic("t"))
-        assert good is not None
+        good = cluster.world.node(paths.topic("t"))
         cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[2,1],"1":["x"]}}')
         cluster.sync(1, 2)
         assert cluster.world.log.errors("Assignments not stored")

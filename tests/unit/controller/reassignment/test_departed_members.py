@@ -6,9 +6,9 @@ import pytest
 
 from regent.controller.state.states import ReplicaState
 from regent.model.partition import ReplicaAssignment
-from tests.unit.controller.predecessor import T0, cluster, left_by
+from tests.unit.controller.predecessor import cluster, left_by
 from tests.unit.controller.reassignment.moving import Cluster
-from tests.unit.controller.world import leader_and_isr
+from tests.unit.controller.world import T0, leader_and_isr
 
 LEFT = "In-sync replicas that were not assigned have left the ISR"
 

@@ -7,7 +7,8 @@ import json
 from regent.controller.topics.topic_changes import process_partition_modifications
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
+from tests.unit.controller.reassignment.moving import Cluster, writes
+from tests.unit.controller.world import T0, T1
 
 RESTORED = (
     "Reassignments restored: a client of Kafka 2.3 or older has dropped them from topic nodes"

@@ -9,7 +9,8 @@ import pytest
 from regent.controller.commands import Accepted, Outcome, Reason, ReassignTopic, Rejected
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import ReplicaAssignment
-from tests.unit.controller.reassignment.moving import T0, Cluster, writes
+from tests.unit.controller.reassignment.moving import Cluster, writes
+from tests.unit.controller.world import T0
 
 
 def reassign(cluster: Cluster, command: ReassignTopic) -> Outcome:

@@ -16,8 +16,8 @@ from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster, writes
-from tests.unit.controller.world import leader_and_isr, stop_replica
+from tests.unit.controller.reassignment.moving import Cluster, writes
+from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
 
 
 class TestBeginning:
@@ -283,8 +283,7 @@ class TestCompletion:
         cluster = Cluster((1,)).start()
         cluster.move(2)
         cluster.change_isr(1, 2)
-        state = cluster.world.zookeeper.get(paths.partition_state(T0))
-        assert state is not None
+        state = cluster.world.node(paths.partition_state(T0))
         cluster.active.context.cluster.set_leadership({T0: cluster.state()})
         cluster.world.put(paths.partition_state(T0), b"{")
         cluster.notify(T0)

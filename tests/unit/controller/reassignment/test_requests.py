@@ -18,8 +18,8 @@ from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster, Targets
-from tests.unit.controller.world import CONTROLLER_ID
+from tests.unit.controller.reassignment.moving import Cluster, Targets
+from tests.unit.controller.world import CONTROLLER_ID, T0, T1
 
 U0 = TopicPartition("u", 0)
 
@@ -217,16 +217,12 @@ class TestRequestNode:
         cluster.active = cluster.world.fail_over()
         assert cluster.requested() == {T0: target}
         assert cluster.stored().target_replicas == target
-        state = cluster.world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1, 2))
+        assert cluster.world.led(T0) == (1, (1, 2))
         assert cluster.active.context.offline_partition_count == 0
         cluster.ask({T0: (1, 2)})
         assert cluster.stored() == ReplicaAssignment((1, 2))
         assert cluster.requested() is None
-        state = cluster.world.state(T0)
-        assert state is not None
-        assert (state.leader, state.isr) == (1, (1, 2))
+        assert cluster.world.led(T0) == (1, (1, 2))
 
     def test_the_controller_is_no_target(self) -> None:
         """Without the endpoint, too: the next election would take its id for a broker's, and leave

@@ -21,8 +21,8 @@ from regent.protocol.control_requests import (
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
-from tests.unit.controller.reassignment.moving import T0, Cluster
-from tests.unit.controller.world import leader_and_isr, stop_replica
+from tests.unit.controller.reassignment.moving import Cluster
+from tests.unit.controller.world import T0, leader_and_isr, stop_replica
 
 
 class TestOrigins:

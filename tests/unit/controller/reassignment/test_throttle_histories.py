@@ -18,8 +18,9 @@ from regent.zk_data.throttles import (
     THROTTLED_BROKERS,
     THROTTLED_TOPICS,
 )
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster
+from tests.unit.controller.reassignment.moving import Cluster
 from tests.unit.controller.reassignment.test_throttles import BROKERS, config_at
+from tests.unit.controller.world import T0, T1
 
 ORIGIN = (1, 2)
 LISTS = (LEADER_REPLICAS, FOLLOWER_REPLICAS)

@@ -36,11 +36,11 @@ from regent.zk_data.throttles import (
 from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
-from tests.unit.controller.reassignment.moving import T0, T1, Cluster
+from tests.unit.controller.reassignment.moving import Cluster
+from tests.unit.controller.world import T0, T1
 
 RATE = 10_000_000
 BROKERS = (1, 2, 3, 4, 5)
-NOTHING: Mapping[int, Mapping[str, str]] = {broker_id: {} for broker_id in BROKERS}
 
 
 def config_at(cluster: Cluster, path: str) -> dict[str, str]:
@@ -381,8 +381,7 @@ class TestWhatCannotBeWritten:
     def test_a_move_that_was_not_throttled_is_not_for_a_target_that_it_does_not_get(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.alter({T0: (2, 3)}, throttle=None)
-        good = cluster.world.zookeeper.get(paths.topic("t"))
-        assert good is not None
+        good = cluster.world.node(paths.topic("t"))
         cluster.world.put(paths.topic("t"), b"{")
         assert cluster.alter({T0: (2, 4)}, throttle=RATE)[T0].error_code
         cluster.world.put(paths.topic("t"), good.data)
@@ -400,8 +399,7 @@ class TestWhatCannotBeWritten:
     def test_a_removal_that_failed_is_tried_again(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.alter({T0: (2, 3)}, throttle=RATE)
-        good = cluster.world.zookeeper.get(paths.broker_config(3))
-        assert good is not None
+        good = cluster.world.node(paths.broker_config(3))
         cluster.world.put(paths.broker_config(3), b"{")
         cluster.sync(1, 2, 3)
         assert cluster.world.log.errors("Throttles of brokers not changed")

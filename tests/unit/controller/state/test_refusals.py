@@ -27,10 +27,8 @@ from regent.protocol.error_codes import (
     STALE_CONTROLLER_EPOCH,
 )
 from regent.zk_data import paths
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 U0 = TopicPartition("u", 0)
 UNKNOWN_SERVER_ERROR = -1
 UNKNOWN_TOPIC_OR_PARTITION = 3

@@ -12,9 +12,8 @@ from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
-from tests.unit.controller.world import make_broker, make_context
+from tests.unit.controller.world import T0, T1, make_broker, make_context
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NOBODY: Mapping[TopicPartition, LeaderAndIsr] = {}
 
 

@@ -15,7 +15,7 @@ from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import queues_up_again
-from tests.unit.controller.world import CLUSTER, World
+from tests.unit.controller.world import CLUSTER, World, active_of
 
 OTHER = "qZQMLEsmQuWQZtfRBUVcQg"
 TIMER = "reelect"
@@ -86,9 +86,8 @@ class TestMissing:
         world = nowhere(missing_cluster=MissingCluster.CREATE)
         controller = world.controller()
         world.process(controller, e.SessionEstablished(), e.Eligible())
-        assert controller.active is not None
         assert world.exists(paths.BROKER_TOPICS)
-        assert controller.active.context.cluster.cluster_id is None
+        assert active_of(controller).context.cluster.cluster_id is None
 
     def test_its_id_is_learned_when_the_first_broker_writes_it(self) -> None:
         world = nowhere(missing_cluster=MissingCluster.CREATE)
@@ -96,16 +95,14 @@ class TestMissing:
         world.driver.views.clear()
         world.put(paths.CLUSTER_ID, encode_cluster_id(CLUSTER))
         assert e.ClusterIdChange() in world.deliver(controller)
-        assert controller.active is not None
-        assert controller.active.context.cluster.cluster_id == CLUSTER
+        assert active_of(controller).context.cluster.cluster_id == CLUSTER
         assert frozenset() in world.driver.views
 
 
 class TestChanged:
     def test_the_id_of_the_cluster_is_read_at_the_election(self) -> None:
         controller = World().active_controller()
-        assert controller.active is not None
-        assert controller.active.context.cluster.cluster_id == CLUSTER
+        assert active_of(controller).context.cluster.cluster_id == CLUSTER
 
     @pytest.mark.parametrize("change", ["another id", "no id", "garbage"])
     def test_a_running_controller_gives_up_and_says_why(self, change: str) -> None:

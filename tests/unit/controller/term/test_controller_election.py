@@ -37,14 +37,12 @@ def stand(world: World) -> ControllerContext | None:
 
 
 def epoch(world: World) -> tuple[bytes, int]:
-    node = world.zookeeper.get(paths.CONTROLLER_EPOCH)
-    assert node is not None
+    node = world.node(paths.CONTROLLER_EPOCH)
     return node.data, node.version
 
 
 def holder(world: World) -> int:
-    node = world.zookeeper.get(paths.CONTROLLER)
-    assert node is not None
+    node = world.node(paths.CONTROLLER)
     return decode_controller(node.data)
 
 
@@ -262,8 +260,7 @@ class TestAnotherRegentThatLeads:
     def test_what_we_write_says_where_we_are_elected(self) -> None:
         world = World(election_path="/here")
         stand(world)
-        node = world.zookeeper.get(paths.CONTROLLER)
-        assert node is not None
+        node = world.node(paths.CONTROLLER)
         assert decode_election_path(node.data) == "/here"
 
     def test_what_we_write_says_which_resources_we_serve(self) -> None:

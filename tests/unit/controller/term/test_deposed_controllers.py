@@ -31,8 +31,7 @@ def children(world: World) -> list[str]:
 
 
 def life_of(world: World, broker_id: int) -> bytes:
-    node = world.zookeeper.get(paths.broker_id(broker_id))
-    assert node is not None
+    node = world.node(paths.broker_id(broker_id))
     return encode_broker_note(node.czxid)
 
 

@@ -8,14 +8,8 @@ from regent.controller.term.epoch_floor import EpochFloor
 from regent.protocol.error_codes import STALE_CONTROLLER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX
-from tests.unit.controller.processes import (
-    T0,
-    TIMER,
-    epoch,
-    led_cluster,
-    update_metadata_response,
-)
-from tests.unit.controller.world import World
+from tests.unit.controller.processes import TIMER, epoch, led_cluster, update_metadata_response
+from tests.unit.controller.world import T0, World, active_of
 
 RAISED = (
     "Brokers or partitions know a later controller epoch than ZooKeeper: it is raised. Was "
@@ -60,8 +54,7 @@ def test_states_with_a_higher_epoch_take_one_more_election_and_then_have_leaders
     assert problem == {"reason": "states of partitions have controller epoch 40, ours is 1"}
     wait_for_reelection(world, controller)
     assert epoch(controller) == 41
-    assert controller.active is not None
-    assert controller.active.context.cluster.leadership[T0].leader == 2
+    assert active_of(controller).context.cluster.leadership[T0].leader == 2
 
 
 def test_an_epoch_that_no_election_can_exceed_costs_its_partition_only() -> None:

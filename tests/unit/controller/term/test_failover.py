@@ -25,10 +25,8 @@ from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -92,9 +90,7 @@ class TestOrder:
     def world(self) -> World:
         """Broker 3, the leader of t-0, has died; everything that can wait for a controller does."""
         world = cluster(1, 2)
-        world.create_topic("t", {0: (3, 1), 1: (1, 2)})
-        world.set_state(T0, 3, (3, 1), leader_epoch=5)
-        world.set_state(T1, 1, (1, 2), leader_epoch=5)
+        world.create_led_topic("t", {0: (3, 1), 1: (1, 2)})
         world.create_topic("marked", {0: (1,)})
         world.mark_for_deletion("marked")
         world.put(
@@ -384,8 +380,7 @@ class TestDeletions:
 
     def test_a_topic_with_a_replica_on_a_dead_broker_waits_for_it(self) -> None:
         world = cluster(1, deletion_waits_for_brokers=True)
-        world.create_topic("t", {0: (1, 2)})
-        world.set_state(T0, 1, (1, 2), leader_epoch=7)
+        world.create_led_topic("t", {0: (1, 2)}, leader_epoch=7)
         world.mark_for_deletion("t")
         context = world.fail_over().context
         assert list(context.topics_ineligible_for_deletion) == ["t"]

@@ -21,10 +21,8 @@ from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World
+from tests.unit.controller.world import T0, T1, World
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 U0 = TopicPartition("u", 0)
 
 

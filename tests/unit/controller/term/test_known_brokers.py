@@ -4,21 +4,15 @@ from __future__ import annotations
 
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
-from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
+from tests.unit.controller.world import T0, T1, World, active_of
 
 
 def led_by_broker_1() -> tuple[World, KafkaController]:
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2), 1: (1,)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
-    world.set_state(T1, 1, (1,), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2), 1: (1,)})
     return world, world.active_controller()
 
 
@@ -45,13 +39,12 @@ def test_one_that_was_overwritten_costs_its_broker_no_leader_in_the_next_term() 
     for _ in range(3):
         lose_and_win(world, controller)
         assert leaders(world) == [(1, (1, 2)), (1, (1,))]
-    assert controller.active is not None
     opened = world.driver.channels[-1].opened
     assert [broker.broker_id for broker in opened] == [1, 2]
     assert opened[0].endpoints[0].host == "broker-1"
     world.start_broker(1, port=9093)
     world.deliver(controller)
-    assert controller.active.context.cluster.brokers[1].endpoints[0].port == 9093
+    assert active_of(controller).context.cluster.brokers[1].endpoints[0].port == 9093
 
 
 def test_one_that_may_not_be_read_costs_its_broker_no_leader_in_the_next_term() -> None:
@@ -71,6 +64,5 @@ def test_one_of_another_life_is_skipped() -> None:
     world.put(paths.broker_id(1), b"{")
     world.delete(paths.CONTROLLER)
     world.deliver(controller)
-    assert controller.active is not None
-    assert list(controller.active.context.cluster.brokers) == [2]
+    assert list(active_of(controller).context.cluster.brokers) == [2]
     assert leaders(world) == [(2, (2,)), (-1, (1,))]

@@ -14,9 +14,8 @@ from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
-from tests.unit.controller.world import CONTROLLER_ID, World, leader_and_isr
+from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of, leader_and_isr
 
-T0 = TopicPartition("t", 0)
 UNCLEAN = "unclean.leader.election.enable"
 
 
@@ -24,8 +23,7 @@ UNCLEAN = "unclean.leader.election.enable"
 def world() -> World:
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2)})
     return world
 
 
@@ -39,8 +37,7 @@ def test_whatever_happened_meanwhile_is_found(world: World) -> None:
     world.driver.client.reconnect()
     world.driver.client.take_events()
     world.process(controller, e.SessionReconnected())
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert list(context.cluster.brokers) == [2, 3]
     assert context.cluster.leadership[T0].leader == 2
     assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
@@ -61,8 +58,7 @@ def test_nobody_is_elected_uncleanly_by_a_default_that_was_switched_off_meanwhil
     world.stop_broker(1)
     world.driver.client.reconnect()
     world.process(controller, e.SessionReconnected())
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert context.partition_state(T0) is PartitionState.OFFLINE
     assert context.cluster.leadership[T0].isr == (1,)
     assert context.unclean_leader_elections == 0
@@ -82,8 +78,7 @@ def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:
     world.driver.client.reconnect()
     world.driver.take_sent()
     world.process(controller, e.SessionReconnected())
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert context.cluster.brokers[1].endpoints[0].port == 9999
     assert context.cluster.leadership[T0].isr == (1,)
     assert leader_and_isr(world.driver.sent) == {2: {T0: False}}
@@ -156,8 +151,7 @@ def test_requested_and_advanced_reassignments_are_found(world: World) -> None:
     controller = world.active_controller()
     world.driver.client.disconnect()
     world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (2, 3)}))
-    state = world.state(t1)
-    assert state is not None
+    state = world.state_of(t1)
     world.set_state(
         t1, 1, (1, 2, 3), leader_epoch=state.leader_epoch, controller_epoch=state.controller_epoch
     )

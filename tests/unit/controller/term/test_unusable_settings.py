@@ -8,13 +8,10 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
-from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.term.test_initial_state import copy_of
-from tests.unit.controller.world import CONTROLLER_ID, World
-
-T0 = TopicPartition("t", 0)
+from tests.unit.controller.world import CONTROLLER_ID, T0, World
 
 
 def start(world: World) -> KafkaController:
@@ -100,9 +97,7 @@ class TestControllerId:
         controller = start(world)
         assert self.refused(controller, "it is the id of a replica of t-0")
         assert world.holder() is None
-        state = world.state(T0)
-        assert state is not None
-        assert state.leader_epoch == 5
+        assert world.state_of(T0).leader_epoch == 5
 
     def test_a_broker_that_registers_under_it_later_ends_it_for_good(self) -> None:
         world = with_id(CONTROLLER_ID)

@@ -14,17 +14,14 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Check
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.unit.controller.processes import denying
-from tests.unit.controller.world import World, leader_and_isr
-
-T0 = TopicPartition("t", 0)
+from tests.unit.controller.world import T0, World, active_of, leader_and_isr
 
 
 @pytest.fixture
 def world() -> World:
     world = World()
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2)})
     return world
 
 
@@ -54,13 +51,12 @@ def written(world: World) -> list[object]:
 def test_a_controller_whose_epoch_somebody_has_written_is_elected_again(world: World) -> None:
     """``/controller`` is ours, and no write passes the fence."""
     controller = world.active_controller()
-    assert controller.active is not None
-    epoch = controller.active.context.term.epoch
+    epoch = active_of(controller).context.term.epoch
     world.put(paths.CONTROLLER_EPOCH, str(epoch).encode())
     check(world, controller)
     world.process(controller, world.driver.timers.pop("reelect").event)
     assert controller.active is not None
-    assert controller.active.context.term.epoch > epoch
+    assert active_of(controller).context.term.epoch > epoch
 
 
 def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> None:
@@ -70,8 +66,7 @@ def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> 
     world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (3,)}))
     lose_watches(world)
     check(world, controller)
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert list(context.cluster.brokers) == [2, 3]
     assert context.cluster.leadership[T0].leader == 2
     assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
@@ -186,8 +181,7 @@ def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: Worl
     world.driver.before = refuse
     world.deliver(controller)
     world.driver.before = lambda _: None
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert new in context.partitions_without_leader
     world.driver.views.clear()
     check(world, controller)
@@ -197,8 +191,7 @@ def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: Worl
 
 def test_a_topic_that_may_be_read_again_is_read_and_watched_again(world: World) -> None:
     controller = world.active_controller()
-    assert controller.active is not None
-    cluster = controller.active.context.cluster
+    cluster = active_of(controller).context.cluster
     world.driver.before = denying(paths.topic("t"), effects.ReadData)
     world.create_topic("t", {0: (1, 2), 1: (2, 3)})
     world.deliver(controller)

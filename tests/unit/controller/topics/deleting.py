@@ -16,10 +16,8 @@ from regent.protocol.control_requests import (
 )
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
-from tests.unit.controller.world import World, stop_replica
+from tests.unit.controller.world import T0, T1, World, stop_replica
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 NOTE = strays_of(3, "t")
 STORAGE_ERROR = 56
 UNKNOWN_SERVER_ERROR = -1

@@ -7,14 +7,13 @@ import pytest
 from regent.controller import effects
 from regent.controller import events as e
 from regent.model.cluster import Address
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import CONTROLLER_ID, World, leader_and_isr
+from tests.unit.controller.world import CONTROLLER_ID, T0, T1, World, leader_and_isr
 
 SERVED = {"PLAINTEXT": Address("regent", 9095)}
 ANOTHER_REGENT = 1_000_000_555
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 
 
 def world_of(*brokers: int, served: bool = True) -> World:
@@ -45,9 +44,7 @@ def test_a_new_topic_is_corrected_before_its_partitions_are_born(phantom: int) -
         1: (2, 1),
     }
     for tp, isr in ((T0, (3, 1)), (T1, (2, 1))):
-        state = world.state(tp)
-        assert state is not None
-        assert state.isr == isr
+        assert world.state_of(tp).isr == isr
     receivers = leader_and_isr(world.driver.sent)
     assert T0 in receivers[3]
     assert phantom not in receivers
@@ -86,9 +83,7 @@ def test_a_failover_corrects_what_a_predecessor_could_not(phantom: int) -> None:
     assert stored[0] == ReplicaAssignment((1, 3), adding_replicas=(3,))
     assert stored[1] == ReplicaAssignment((3, 2))
     assert leader_and_isr(world.driver.sent)[3][T0]
-    state = world.state(T1)
-    assert state is not None
-    assert state.leader == 3
+    assert world.state_of(T1).leader == 3
 
 
 def test_a_broker_of_the_past_with_our_id_is_still_a_broker() -> None:
@@ -128,9 +123,7 @@ def test_where_brokers_are_short_one_that_is_down_gets_the_replica() -> None:
     world.create_topic("t", {0: (1, 2, CONTROLLER_ID)})
     world.deliver(controller)
     assert world.topic("t").assignments[0].replicas == (1, 2, 3)
-    state = world.state(T0)
-    assert state is not None
-    assert state.isr == (1, 2)
+    assert world.state_of(T0).isr == (1, 2)
 
 
 def test_a_reassignment_to_the_controller_is_refused() -> None:

@@ -11,8 +11,7 @@ from tests.unit.controller.topics.test_topic_commands import ask, cluster
 
 def test_the_transaction_that_created_its_node_tells_topics_without_ids_apart() -> None:
     world, active = cluster()
-    node = world.zookeeper.get(paths.topic("t"))
-    assert node is not None
+    node = world.node(paths.topic("t"))
     (refused,) = ask(world, active, DeleteTopic("t", czxid=node.czxid + 1))
     assert isinstance(refused, Rejected)
     assert refused.reason is Reason.UNKNOWN_TOPIC

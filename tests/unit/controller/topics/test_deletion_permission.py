@@ -18,14 +18,12 @@ from regent.controller.commands import (
 from regent.controller.events import BrokerFactsLearned
 from regent.controller.topics.topic_changes import process_topic_deletion
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, stop_replica
+from tests.unit.controller.world import T0, World, active_of, stop_replica
 
-T0 = TopicPartition("t", 0)
 FORBIDDING = {"delete.topic.enable": "false"}
 
 
@@ -33,8 +31,7 @@ def cluster(*broker_ids: int, **settings: object) -> World:
     """Brokers, and topic t with replicas on 1 and 2."""
     world = World(**settings)
     world.start_broker(*broker_ids)
-    world.create_topic("t", {0: (1, 2)})
-    world.set_state(T0, 1, (1, 2), leader_epoch=7)
+    world.create_led_topic("t", {0: (1, 2)}, leader_epoch=7)
     return world
 
 
@@ -98,9 +95,7 @@ class TestAtAFailover:
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
         assert not context.is_topic_queued_for_deletion("t")
         assert deleted_replicas(world) == []
-        state = world.state(T0)
-        assert state is not None
-        assert state.leader == 2
+        assert world.state_of(T0).leader == 2
 
     @pytest.mark.parametrize("live", [(1, 2), ()], ids=["silent brokers", "no broker"])
     def test_no_deletion_begins_before_a_broker_has_said_whether_it_may(
@@ -127,8 +122,7 @@ class TestAtAFailover:
         world.mark_for_deletion("t")
         world.driver.broker_settings = {1: None, 2: None}
         controller = world.active_controller()
-        active = controller.active
-        assert active is not None
+        active = active_of(controller)
         facts = BrokerFacts(broker_id=1, settings=settings, has_answered=True)
         epoch = active.context.cluster.brokers[1].epoch
         world.process(controller, BrokerFactsLearned(epoch, facts))
@@ -141,8 +135,7 @@ class TestAtAFailover:
         world.mark_for_deletion("t")
         world.driver.broker_settings = {1: None, 2: None}
         controller = world.active_controller()
-        active = controller.active
-        assert active is not None
+        active = active_of(controller)
         epoch = active.context.cluster.brokers[1].epoch
         refusing = BrokerFacts(broker_id=1, has_answered=True)
         world.process(controller, BrokerFactsLearned(epoch, refusing))

@@ -21,10 +21,7 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
 from tests.unit.controller.topics.test_topic_changes import cluster, forget_the_past
-from tests.unit.controller.world import World
-
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
+from tests.unit.controller.world import T0, T1, World, active_of
 
 
 class TestVanishedTopics:
@@ -91,8 +88,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         world.start_broker(1, 2, 3)
         world.create_topic("t", {0: (1, 2)})
         controller = world.active_controller()
-        active = controller.active
-        assert active is not None
+        active = active_of(controller)
         active.context.cluster.set_leadership({T0: self.FORMER}, ChangeKind.OBSERVED)
         world.delete(paths.topic("t"))
         world.deliver(controller)
@@ -101,8 +97,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         assert controller.active not in (None, active)
         world.create_topic("t", {0: (1, 2)})
         world.deliver(controller)
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2,))
 
     def test_where_nobody_is_left_who_was_in_sync_all_live_replicas_are(self) -> None:
@@ -130,16 +125,14 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         controller = world.active_controller()
         world.mark_for_deletion("t")
         world.deliver(controller)
-        last = world.state(T0)
-        assert last is not None
+        last = world.state_of(T0)
         assert last.isr == (3,)
         world.delete(paths.delete_topic("t"))
         world.delete(paths.topic("t"))
         world.deliver(controller)
         world.create_topic("t", {0: (1, 2, 3)})
         world.deliver(controller)
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.leader, state.isr) == (1, (1, 2, 3))
         assert state.leader_epoch == last.leader_epoch + 1
 
@@ -161,8 +154,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         # Before it are those of the topic's id, of two parents, and of the first state.
         world.driver.before = once(effects.Write, write, skip=4)
         world.run(process_topic_change(active))
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert (state.leader, state.leader_epoch) == (3, 10)
 
     def test_the_oldest_ones_are_forgotten_first(self) -> None:
@@ -187,22 +179,18 @@ class TestReplacedTopics:
         world = World()
         world.driver.inter_broker_protocol = protocol
         world.start_broker(1, 2, 3)
-        world.create_topic("t", {0: (1, 2)})
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        world.create_led_topic("t", {0: (1, 2)})
         controller = world.active_controller()
         forget_the_past(world)
         return world, controller
 
     def _assert_it_is_the_new_one(self, world: World, controller: KafkaController) -> None:
-        assert controller.active is not None
-        cluster = controller.active.context.cluster
-        node = world.zookeeper.get(paths.topic("t"))
-        assert node is not None
+        cluster = active_of(controller).context.cluster
+        node = world.node(paths.topic("t"))
         assert cluster.topic_czxids["t"] == node.czxid
         assert cluster.replicas(T0) == (2, 3)
         assert (cluster.leadership[T0].leader, cluster.leadership[T1].leader) == (2, 3)
-        state = world.state(T0)
-        assert state is not None
+        state = world.state_of(T0)
         assert state.leader == 2
         assert state.leader_epoch > 5, "brokers may have the former replicas"
         assert any(view is not None and "t" in view for view in world.driver.views)
@@ -244,8 +232,7 @@ class TestReplacedTopics:
         self._replace(world)
         world.deliver(controller)
         self._assert_it_is_the_new_one(world, controller)
-        assert controller.active is not None
-        assert not controller.active.context.topics_to_be_deleted
+        assert not active_of(controller).context.topics_to_be_deleted
 
     def test_a_deletion_that_is_known_costs_nothing(self, protocol: tuple[int, int]) -> None:
         world, controller = self._active(protocol)

@@ -107,6 +107,5 @@ def test_a_known_topic_does_not_take_the_id_of_another_one_over() -> None:
     world.run(process_partition_modifications(active, ["own"]))
     cluster = active.context.cluster
     assert (cluster.topic_ids["own"], cluster.topic_name(ID)) == (OTHER, "z")
-    node = world.zookeeper.get(paths.topic("own"))
-    assert node is not None
+    node = world.node(paths.topic("own"))
     assert decode_topic("own", node.data).topic_id == OTHER

@@ -21,8 +21,6 @@ from regent.zk_data.stray_replicas import strays_of, strays_on
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.topics.deleting import (
     NOTE,
-    T0,
-    T1,
     answer,
     asked_for_log_dirs,
     cluster,
@@ -32,7 +30,7 @@ from tests.unit.controller.topics.deleting import (
     describe_log_dirs,
     start_broker_3,
 )
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
 
 class TestATopicOfThatNameAgain:

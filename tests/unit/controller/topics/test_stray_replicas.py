@@ -18,8 +18,6 @@ from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
 from tests.unit.controller.topics.deleting import (
     NOTE,
     STORAGE_ERROR,
-    T0,
-    T1,
     UNKNOWN_SERVER_ERROR,
     answer,
     asked_for_log_dirs,
@@ -32,7 +30,7 @@ from tests.unit.controller.topics.deleting import (
     is_gone,
     start_broker_3,
 )
-from tests.unit.controller.world import leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
 
 
 class TestDeletion:
@@ -40,9 +38,7 @@ class TestDeletion:
         world, active = cluster()
         delete(world, active)
         assert is_gone(world, active)
-        node = world.zookeeper.get(NOTE)
-        assert node is not None
-        assert node.data == b'{"version":1,"partitions":[0,1]}'
+        assert world.node(NOTE).data == b'{"version":1,"partitions":[0,1]}'
 
     def test_a_topic_all_of_whose_brokers_are_down_goes_at_once(self) -> None:
         world, active = cluster()
@@ -70,9 +66,7 @@ class TestDeletion:
         delete(world, active)
         answer(world, active, 3, T1)
         assert is_gone(world, active)
-        node = world.zookeeper.get(NOTE)
-        assert node is not None
-        assert node.data == b'{"version":1,"partitions":[0]}'
+        assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
 
     def test_a_live_broker_that_refuses_does_hold_it_up(self) -> None:
         world, active = cluster()
@@ -92,9 +86,7 @@ class TestDeletion:
         answer(world, active, 1, T0)
         answer(world, active, 2, T1)
         assert is_gone(world, active)
-        node = world.zookeeper.get(NOTE)
-        assert node is not None
-        assert node.data == b'{"version":1,"partitions":[0]}'
+        assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
 
     def test_a_failover_does_not_wait_either(self) -> None:
         world, _ = cluster()
@@ -109,9 +101,7 @@ class TestDeletion:
         world, active = cluster()
         world.put(NOTE, b'{"version":1,"partitions":[1,7]}')
         delete(world, active)
-        node = world.zookeeper.get(NOTE)
-        assert node is not None
-        assert node.data == b'{"version":1,"partitions":[0,1,7]}'
+        assert world.node(NOTE).data == b'{"version":1,"partitions":[0,1,7]}'
 
     def test_a_topic_whose_replicas_cannot_be_noted_stays(self) -> None:
         world, active = cluster()
@@ -276,9 +266,7 @@ class TestNodesThatMayNotBeRead:
         deny(world, NOTE)
         delete(world, active)
         assert world.exists(paths.delete_topic("t"))
-        node = world.zookeeper.get(NOTE)
-        assert node is not None
-        assert node.data == b'{"version":1,"partitions":[7]}'
+        assert world.node(NOTE).data == b'{"version":1,"partitions":[7]}'
         assert world.log.errors("Stray replicas not noted")
         assert "Replicas are deleted when their broker is back" not in [
             record.message for record in world.log.records

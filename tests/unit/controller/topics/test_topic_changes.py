@@ -14,15 +14,13 @@ from regent.controller.topics.topic_changes import (
     process_topic_change,
     process_topic_deletion,
 )
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
-T0 = TopicPartition("t", 0)
 SKIPPED = "Malformed topics or partitions of topics skipped"
-T1 = TopicPartition("t", 1)
 
 
 def cluster(**settings: object) -> tuple[World, ActiveController]:
@@ -250,9 +248,7 @@ class TestTopicIds:
         broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
         world.driver.before = broken
         world.run(process_topic_change(active))
-        node = world.zookeeper.get(paths.topic("t"))
-        assert node is not None
-        assert node.data == b"{"
+        assert world.node(paths.topic("t")).data == b"{"
 
     def test_an_id_that_somebody_else_gives_meanwhile_is_taken_over(self) -> None:
         world, active = cluster()
@@ -270,9 +266,7 @@ class TestTopicIds:
         content = b'{"version":2,"partitions":{"0":[1],"1":["x"]}}'
         world.put(paths.topic("t"), content)
         world.run(process_topic_change(active))
-        node = world.zookeeper.get(paths.topic("t"))
-        assert node is not None
-        assert node.data == content
+        assert world.node(paths.topic("t")).data == content
         assert active.context.cluster.topic_ids == {}
 
 
@@ -336,9 +330,7 @@ class TestGrowth:
         broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
         world.driver.before = broken
         world.run(process_partition_modifications(active, ["t"]))
-        node = world.zookeeper.get(paths.topic("t"))
-        assert node is not None
-        assert node.data == b"{"
+        assert world.node(paths.topic("t")).data == b"{"
 
     def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
         world, active = self.grown()

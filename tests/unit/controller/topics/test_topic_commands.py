@@ -39,7 +39,7 @@ from regent.zk_data.config import (
 )
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 LOST = ZooKeeperUnavailableError("the connection broke")
 TOPIC_ID = uuid.UUID(int=99)
@@ -229,8 +229,7 @@ class TestConfiguration:
         world, active = cluster()
         ask(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
         (child,) = world.zookeeper.children(paths.CONFIG_CHANGES)
-        node = world.zookeeper.get(paths.config_change(child))
-        assert node is not None
+        node = world.node(paths.config_change(child))
         assert decode_config_change(child, node.data) == ConfigEntity("topics", "t")
         assert world.driver.transactions() == 1
 
@@ -378,10 +377,9 @@ class TestConfiguration:
         world.create_topic("t", {0: (2, 1)})
         world.set_state(TopicPartition("t", 0), 2, (2,), leader_epoch=5)
         controller = world.active_controller()
-        assert controller.active is not None
-        ask(world, controller.active, AlterTopicConfig("t", {UNCLEAN: "true"}))
+        ask(world, active_of(controller), AlterTopicConfig("t", {UNCLEAN: "true"}))
         world.deliver(controller)
-        assert controller.active.context.cluster.leadership[TopicPartition("t", 0)].leader == 1
+        assert active_of(controller).context.cluster.leadership[TopicPartition("t", 0)].leader == 1
 
     def test_configurations_are_described_as_they_are(self) -> None:
         world, active = cluster()
@@ -411,9 +409,7 @@ class TestDeletion:
     def test_a_marker_is_left_as_kafkas_tools_leave_it(self) -> None:
         world, active = cluster()
         assert ask(world, active, DeleteTopic("t")) == (Accepted(),)
-        node = world.zookeeper.get(paths.delete_topic("t"))
-        assert node is not None
-        assert node.data == b""
+        assert world.node(paths.delete_topic("t")).data == b""
 
     def test_marking_a_marked_topic_is_fine(self) -> None:
         world, active = cluster()

@@ -48,8 +48,7 @@ def ask(world: World, active: ActiveController, *commands: CreateTopic) -> tuple
 
 def config_of(world: World, topic: str) -> dict[str, str]:
     path = paths.topic_config(topic)
-    node = world.zookeeper.get(path)
-    assert node is not None
+    node = world.node(path)
     return decode_entity_config(path, node.data)
 
 

@@ -26,10 +26,8 @@ from regent.zk_data.operations import Delete
 from regent.zk_data.topic_ids import topic_id_path
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once, raising
-from tests.unit.controller.world import World, stop_replica
+from tests.unit.controller.world import T0, T1, World, stop_replica
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 BROKERS = (1, 2, 3)
 
 
@@ -190,8 +188,7 @@ class TestCompletion:
         self.finish(world, active)
         create_as_soon_as_possible(None)
         assert world.exists(paths.topic("t"))
-        config = world.zookeeper.get(paths.topic_config("t"))
-        assert config is not None
+        config = world.node(paths.topic_config("t"))
         assert b"retention.ms" in config.data
         assert not world.exists(paths.delete_topic("t"))
 

@@ -12,15 +12,14 @@ from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
 from regent.model.errors import UnexpectedZooKeeperError
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
 from regent.zk_data.topic_ids import TOPIC_IDS
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import T0, World, active_of, leader_and_isr
 
-T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 ID, OTHER = uuid.UUID(int=77), uuid.UUID(int=88)
 ONE = {0: (1, 2)}
 TWO = {0: (1, 2), 1: (2, 1)}
@@ -39,8 +38,7 @@ class Cluster:
 
     @property
     def context(self) -> ControllerContext:
-        assert self.controller.active is not None
-        return self.controller.active.context
+        return active_of(self.controller).context
 
     def rewrite(
         self, assignments: Mapping[int, tuple[int, ...]], topic_id: uuid.UUID | None = None
@@ -104,9 +102,7 @@ class TestWhileThisProcessLeads:
         damaged = b'{"version":2,"partitions":{"0":[1,2],"1":["x"]}}'
         cluster.world.put(paths.topic("t"), damaged)
         cluster.world.deliver(cluster.controller)
-        node = cluster.world.zookeeper.get(paths.topic("t"))
-        assert node is not None
-        assert node.data == damaged
+        assert cluster.world.node(paths.topic("t")).data == damaged
 
     def test_another_id_is_replaced_by_the_one_that_brokers_host(self) -> None:
         cluster = Cluster()

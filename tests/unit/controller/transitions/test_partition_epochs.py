@@ -24,10 +24,8 @@ from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import NEWEST, once
-from tests.unit.controller.world import World, leader_and_isr
+from tests.unit.controller.world import T0, T1, World, active_of, leader_and_isr
 
-T0 = TopicPartition("t", 0)
-T1 = TopicPartition("t", 1)
 KNOWN = 17
 """Partition epoch that the controller and the brokers know."""
 LEADERS_WRITE = (2, 6)
@@ -56,21 +54,17 @@ def create_again(world: World, *partitions: TopicPartition) -> None:
     """What a tool does that copies znodes."""
     for tp in partitions:
         path = paths.partition_state(tp)
-        node = world.zookeeper.get(path)
-        assert node is not None
+        node = world.node(path)
         results = world.outsider.multi([Delete(path), Create(path, node.data)])
         assert all(isinstance(result, Written) for result in results)
 
 
 def state_of(world: World, tp: TopicPartition) -> LeaderAndIsr:
-    state = world.state(tp)
-    assert state is not None
-    return state
+    return world.state_of(tp)
 
 
 def leadership(controller: KafkaController, tp: TopicPartition) -> LeaderAndIsr:
-    assert controller.active is not None
-    return controller.active.context.cluster.leadership[tp]
+    return active_of(controller).context.cluster.leadership[tp]
 
 
 def announced(world: World, tp: TopicPartition) -> list[LeaderAndIsr]:
@@ -113,8 +107,7 @@ def test_so_are_the_others_when_a_follower_is_gone() -> None:
 def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
     world, controller = cluster()
     create_again(world, T0)
-    assert controller.active is not None
-    assert world.run(raise_epochs(controller.active, {T0: ()})) == {}
+    assert world.run(raise_epochs(active_of(controller), {T0: ()})) == {}
     state = state_of(world, T0)
     assert (state.leader_epoch, state.partition_epoch > KNOWN) == (6, True)
     assert announced(world, T0) == [state]
@@ -123,8 +116,7 @@ def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
 def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
     world, controller = cluster()
     create_again(world, T0)
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     state = state_of(world, T0)
     assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + AHEAD)
     assert leadership(controller, T0) == state
@@ -164,11 +156,10 @@ def test_it_is_said_once_which_and_how_many() -> None:
 def test_of_many_it_is_said_in_one_entry() -> None:
     world, controller = cluster()
     create_again(world, T0, T1)
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0, T1]))
+    world.run(read_and_announce(active_of(controller), [T0, T1]))
     (said,) = world.log.warnings(SET_BACK)
     assert said["partitions"] == 2
-    world.run(read_and_announce(controller.active, [T0, T1]))
+    world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert len(world.log.warnings(SET_BACK)) == 1
 
 
@@ -179,8 +170,7 @@ def test_a_topic_that_was_created_again_begins_anew() -> None:
     world.delete(paths.topic("t"))
     world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     world.set_state(T0, state.leader, state.isr)
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     assert state_of(world, T0).partition_epoch == 0
     assert leadership(controller, T0).partition_epoch == 0
     assert world.log.warnings(SET_BACK) == []
@@ -190,8 +180,7 @@ def test_the_state_of_a_later_controller_is_not_written() -> None:
     world, controller = cluster()
     world.delete(paths.partition_state(T0))
     world.set_state(T0, 2, (2, 3), leader_epoch=6, controller_epoch=99)
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     assert state_of(world, T0).partition_epoch == 0
 
 
@@ -199,11 +188,10 @@ def test_the_state_of_a_later_controller_is_not_written() -> None:
 def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
     world, controller = cluster(known=known)
     create_again(world, T0, T1)
-    assert controller.active is not None
     world.driver.before = once(
         effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
     )
-    world.run(read_and_announce(controller.active, [T0, T1]))
+    world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
     assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
     assert leadership(controller, T0) == state_of(world, T0)
@@ -212,9 +200,8 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
 def test_one_that_is_deleted_meanwhile_is_missing() -> None:
     world, controller = cluster()
     create_again(world, T0, T1)
-    assert controller.active is not None
     world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(T0)))
-    world.run(read_and_announce(controller.active, [T0, T1]))
+    world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert leadership(controller, T0).partition_epoch == KNOWN
     assert leadership(controller, T1).partition_epoch == KNOWN + AHEAD
 
@@ -223,18 +210,16 @@ def test_a_former_controller_writes_nothing() -> None:
     world, controller = cluster()
     create_again(world, T0)
     world.elect_rival()
-    assert controller.active is not None
     with pytest.raises(ControllerMovedError):
-        world.run(read_and_announce(controller.active, [T0]))
+        world.run(read_and_announce(active_of(controller), [T0]))
     assert state_of(world, T0).partition_epoch == 0
 
 
 def test_many_writes_travel_together() -> None:
     world, controller = cluster(known=1_200)
     create_again(world, T0)
-    assert controller.active is not None
     world.driver.performed.clear()
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     assert leadership(controller, T0).partition_epoch == 1_200 + AHEAD
     assert world.driver.transactions() == 3
 
@@ -252,8 +237,7 @@ def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
     (said,) = world.log.errors(LEFT_BEHIND)
     assert said["partitions"] == 1
     assert said["examples"] == ["t-0: version 17 was known, 0 was found"]
-    assert controller.active is not None
-    assert controller.active.context.partition_state(T0) is PartitionState.ONLINE
+    assert active_of(controller).context.partition_state(T0) is PartitionState.ONLINE
 
 
 def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
@@ -262,8 +246,7 @@ def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
     create_again(world, T0, T1)
     world.stop_broker(1, 2)
     world.process(controller, e.BrokerChange())
-    assert controller.active is not None
-    context = controller.active.context
+    context = active_of(controller).context
     assert context.partition_state(T0) is PartitionState.OFFLINE
     assert leadership(controller, T0).partition_epoch == KNOWN
     assert state_of(world, T1).leader == 3
@@ -283,8 +266,7 @@ def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> No
     """It has the partition epoch of before, and waits for one after it has been refused."""
     world, controller = cluster()
     create_again(world, T0)
-    active = controller.active
-    assert active is not None
+    active = active_of(controller)
     wanted = IsrChange("t", 0, 5, (1, 2), KNOWN)
     asked = AlterPartitionRequest(1, active.context.cluster.brokers[1].epoch, (wanted,))
     (answer,) = world.run(process_alter_partition(active, [Asked(asked, 1)]))
@@ -300,8 +282,7 @@ def test_only_those_are_named_that_are_created_again() -> None:
     take_rights(world, (paths.topic_partition(T0), Right.CREATE))
     for tp in (T0, T1):
         world.delete(paths.partition_state(tp))
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0, T1]))
+    world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert world.state(T0) is None
     assert world.state(T1) is not None
     (said,) = world.log.warnings(RESTORED)
@@ -317,8 +298,7 @@ def test_leaders_that_write_isrs_themselves_get_a_leader_epoch_by_which_they_can
     create_again(world, T0)
     if not is_there:
         world.delete(paths.partition_state(T0))
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     assert state_of(world, T0).leader_epoch == 5
     world.driver.take_sent()
     world.process(controller, e.WatchCheck())
@@ -333,8 +313,7 @@ def test_an_isr_change_that_was_deleted_with_its_state_is_not_undone() -> None:
     world, controller = cluster(protocol=LEADERS_WRITE)
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.delete(paths.partition_state(T0))
-    assert controller.active is not None
-    world.run(read_and_announce(controller.active, [T0]))
+    world.run(read_and_announce(active_of(controller), [T0]))
     assert (state_of(world, T0).leader, state_of(world, T0).isr) == (1, (1,))
     world.process(controller, e.WatchCheck())
     lose(world, controller, 1)

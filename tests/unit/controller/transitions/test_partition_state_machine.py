@@ -215,8 +215,7 @@ class TestLaterLeader:
         world.driver.before = disturb
         before = active.context.cluster.leadership[TP]
         assert go_online(world, active, TP) == {}
-        state = world.state(TP)
-        assert state is not None
+        state = world.state_of(TP)
         assert (state.leader, state.leader_epoch) == (2, before.leader_epoch + 1)
         # else a leader that writes ISRs itself, and is ahead, overwrites the election
         assert state.partition_epoch > before.partition_epoch + 4

@@ -248,9 +248,7 @@ class TestStartup:
     def test_live_replicas_get_one_leader_and_isr_and_dead_ones_leave_the_isrs(self) -> None:
         world = World()
         world.start_broker(1, 2)
-        world.create_topic("t", {0: (1, 2), 1: (3, 1)})
-        world.set_state(TP, 1, (1, 2), leader_epoch=5)
-        world.set_state(OTHER, 3, (3, 1), leader_epoch=5)
+        world.create_led_topic("t", {0: (1, 2), 1: (3, 1)})
         active = world.load()
         world.run(active.replicas.startup())
         online, offline = world.driver.sent

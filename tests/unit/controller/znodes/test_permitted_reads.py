@@ -17,7 +17,7 @@ from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.permitted_reads import UNREADABLE_MAX, UnreadableZNode
-from tests.unit.controller.world import World
+from tests.unit.controller.world import World, active_of
 
 
 def deny(world: World, *closed: str, code: str = "NOAUTH") -> None:
@@ -132,8 +132,7 @@ class TestWhileActive:
         world.set_state(closed, 1, (1,), leader_epoch=3)  # so it has to be read
         world.stop_broker(1)
         world.process(controller, e.BrokerChange())
-        assert controller.active is not None
-        context = controller.active.context
+        context = active_of(controller).context
         assert context.partition_state(TopicPartition("t", 0)) is PartitionState.OFFLINE
         assert context.partition_state(TopicPartition("t", 1)) is PartitionState.ONLINE
 
