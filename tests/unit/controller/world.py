@@ -7,6 +7,7 @@ from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
 from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import Effect
 from regent.controller.events import ControllerEvent, Eligible, Startup
@@ -17,6 +18,7 @@ from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading, controller_election, failover
 from regent.controller.term.watches import event_of
 from regent.controller.topics import topic_ids
+from regent.controller.topics.topic_changes import process_topic_change, process_topic_deletion
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests
@@ -83,8 +85,13 @@ class World:
         rack: str | None = None,
         port: int = 9092,
         registration_version: int = 4,
+        seen_by: ActiveController | None = None,
     ) -> None:
-        """Register brokers, each in a session of its own."""
+        """Register brokers, each in a session of its own.
+
+        Args:
+            seen_by: The controller that processes the change.
+        """
         for broker_id in broker_ids:
             session = self._brokers.get(broker_id)
             if session is None:
@@ -98,16 +105,22 @@ class World:
                 session.multi([Create(path, data, ephemeral=True)])
             else:
                 session.multi([SetData(path, data)])
+        self._process_broker_change(seen_by)
 
-    def stop_broker(self, *broker_ids: int) -> None:
+    def stop_broker(self, *broker_ids: int, seen_by: ActiveController | None = None) -> None:
         """End the sessions of brokers."""
         for broker_id in broker_ids:
             self._brokers.pop(broker_id).close()
+        self._process_broker_change(seen_by)
 
-    def bounce_broker(self, broker_id: int) -> None:
+    def bounce_broker(self, broker_id: int, *, seen_by: ActiveController | None = None) -> None:
         """Stop and start a broker."""
         self.stop_broker(broker_id)
-        self.start_broker(broker_id)
+        self.start_broker(broker_id, seen_by=seen_by)
+
+    def _process_broker_change(self, active: ActiveController | None) -> None:
+        if active is not None:
+            self.run(process_broker_change(active))
 
     def create_topic(
         self,
@@ -116,6 +129,7 @@ class World:
         *,
         topic_id: uuid.UUID | None = None,
         config: Mapping[str, str] | None = None,
+        seen_by: ActiveController | None = None,
     ) -> None:
         """Write a topic node as a tool does; over an existing one: grow it."""
         full = {
@@ -125,6 +139,8 @@ class World:
         if config is not None:
             self.put(paths.topic_config(topic), encode_entity_config(config))
         self.put(paths.topic(topic), encode_topic(TopicZNode(topic_id, full)))
+        if seen_by is not None:
+            self.run(process_topic_change(seen_by))
 
     def create_led_topic(
         self, topic: str, assignments: Mapping[int, tuple[int, ...]], *, leader_epoch: int = 5
@@ -154,10 +170,12 @@ class World:
         data = encode_config_change(entity_path)
         self.outsider.multi([Create(paths.config_change_prefix(), data, sequential=True)])
 
-    def mark_for_deletion(self, *topics: str) -> None:
+    def mark_for_deletion(self, *topics: str, seen_by: ActiveController | None = None) -> None:
         """Leave the markers that ask for the deletion of topics."""
         for topic in topics:
             self.put(paths.delete_topic(topic))
+        if seen_by is not None:
+            self.run(process_topic_deletion(seen_by))
 
     def elect_rival(self, controller_id: int = 1, *, session: InMemoryClient | None = None) -> None:
         """Another process becomes the controller; it has a session of its own if none is given."""

@@ -62,8 +62,11 @@ def test_every_list_of_live_brokers_has_it() -> None:
     world = World(served=SERVED, listener_addresses={"PLAINTEXT": address})
     world.start_broker(1)
     world.fail_over()
+    assert world.driver.sent
     for requests in world.driver.sent:
+        assert list(requests.brokers) == [1]
         assert requests.announced is not None
+        assert requests.announced.broker_id == CONTROLLER_ID
         assert requests.announced.endpoints == (EndPoint("PLAINTEXT", "PLAINTEXT", *address),)
 
 
@@ -84,23 +87,3 @@ def test_while_no_broker_is_up_nobody_knows_the_listeners() -> None:
 def test_without_any_it_is_not_announced() -> None:
     assert announced_controller(7, {1: broker(1, INTERNAL="SASL_SSL")}, SERVED) is None
     assert announced_controller(7, {}, SERVED) is None
-
-
-def test_every_batch_announces_it_and_no_broker_of_the_cluster_is_added() -> None:
-    world = World(served=SERVED)
-    world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2)})
-    active = world.fail_over()
-    assert list(active.context.cluster.brokers) == [1, 2]
-    assert world.driver.sent
-    for requests in world.driver.sent:
-        assert list(requests.brokers) == [1, 2]
-        assert requests.announced is not None
-        assert requests.announced.broker_id == CONTROLLER_ID
-
-
-def test_without_an_endpoint_nothing_is_announced() -> None:
-    world = World()
-    world.start_broker(1)
-    world.fail_over()
-    assert {requests.announced for requests in world.driver.sent} == {None}

@@ -5,21 +5,30 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
+from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.released_partitions import process_partitions_released
-from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.controller.commands import (
+    Accepted,
+    ControlledShutdown,
+    ControlledShutdownResult,
+    Reason,
+    Rejected,
+)
+from regent.controller.event_merging import EventQueue
 from regent.controller.events import PartitionsReleased
+from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import SessionExpiredError
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.driving import once, raising
-from tests.unit.controller.world import World, leader_and_isr, stop_replica
+from tests.unit.controller.world import World, active_of, leader_and_isr, stop_replica
 
 LED, FOLLOWED, SINGLE, ELSEWHERE = (TopicPartition("t", p) for p in range(4))
 SKIPS_EPOCH_CHECK = -1
@@ -65,12 +74,6 @@ class TestOneBroker:
         for tp in (LED, FOLLOWED):
             assert active.context.cluster.leadership[tp] == world.state(tp)
         assert active.context.shutting_down_broker_ids == {1}
-
-    def test_a_partition_without_another_replica_stays_and_is_not_named(self) -> None:
-        world, active = cluster()
-        (result,) = shut_down(world, active, 1)
-        assert result.remaining_partitions == ()
-        assert world.state(SINGLE) == LeaderAndIsr(1, 5, (1,), 0, 0)
 
     def test_all_of_it_is_one_write_and_nothing_is_read(self) -> None:
         world, active = cluster()
@@ -163,23 +166,6 @@ class TestOneBroker:
         before = world.state(LED), world.state(FOLLOWED)
         shut_down(world, active, 1)
         assert (world.state(LED), world.state(FOLLOWED)) == before
-
-    def test_a_replica_on_a_failed_log_directory_does_not_succeed(self) -> None:
-        world, active = cluster()
-        active.context.set_replicas_on_offline_dirs(2, [LED])
-        shut_down(world, active, 1)
-        assert world.state(LED) == LeaderAndIsr(3, 6, (2, 3), 1, 1)
-
-    def test_an_isr_that_changes_meanwhile_is_read_and_decided_again(self) -> None:
-        world, active = cluster()
-
-        def leader_shrinks_isr() -> None:
-            world.set_state(LED, 1, (1, 3), leader_epoch=5)
-
-        # The first write leaves the note that the broker is shutting down.
-        world.driver.before = once(effects.Write, leader_shrinks_isr, skip=1)
-        shut_down(world, active, 1)
-        assert world.state(LED) == LeaderAndIsr(3, 6, (3,), 1, 2)
 
     def test_a_write_whose_answer_was_lost_is_announced(self) -> None:
         """The client repeats it, and finds another version than it expects."""
@@ -285,13 +271,6 @@ class TestSeveralBrokers:
         assert shut_down(world, active, 0) == [ControlledShutdownResult(remaining_partitions=(tp,))]
         assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
 
-    def test_a_refused_one_does_not_disturb_the_others(self) -> None:
-        world, active = cluster()
-        commands = [ControlledShutdown(9, 1), ControlledShutdown(1, epoch_of(world, 1))]
-        refused, done = results(world, active, *commands)
-        assert (refused.error_code, done.error_code) == (BROKER_NOT_AVAILABLE, NONE)
-        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
-
 
 class TestAfterTheAnswer:
     """What no broker needs to wait for."""
@@ -328,11 +307,6 @@ class TestAfterTheAnswer:
         kinds = {type(effect) for effect in world.driver.performed}
         assert not kinds & {effects.ReadData, effects.PublishView}
 
-    def test_the_view_is_published(self) -> None:
-        world, active = cluster()
-        self.stopped(world, active)
-        assert world.driver.views[-1] == frozenset()
-
     def test_in_another_term_there_is_nothing_to_say(self) -> None:
         world, active = cluster()
         world.driver.performed.clear()
@@ -341,8 +315,60 @@ class TestAfterTheAnswer:
         assert world.driver.performed == []
 
 
-def test_an_expired_session_ends_it_as_any_command() -> None:
-    world, active = cluster()
-    world.driver.before = once(effects.Write, raising(SessionExpiredError("gone")), skip=1)
-    with pytest.raises(SessionExpiredError):
-        shut_down(world, active, 1)
+# Requests of brokers that shut down: several that wait are one set, with an answer for each.
+
+
+UNKNOWN_EPOCH = -1
+
+
+def make_world() -> World:
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_led_topic("t", {0: (1, 2, 3)}, leader_epoch=0)
+    return world
+
+
+def ask(world: World, controller: KafkaController) -> dict[object, object]:
+    """Brokers 1, 9 and 2 ask. The answers by the broker that asked."""
+    queue = EventQueue()
+    for broker_id in (1, 9, 2):
+        command = ControlledShutdown(broker_id, UNKNOWN_EPOCH)
+        queue.put(e.commands_received((command,), reply_to=broker_id), now=0)
+    assert len(queue) == 1
+    world.process(controller, queue.take().event)
+    answers = {}
+    for given in world.driver.answers:
+        (answers[given.reply_to],) = given.answer
+    return answers
+
+
+def test_each_gets_its_own_answer() -> None:
+    world = make_world()
+    controller = world.active_controller()
+    codes = {}
+    for broker_id, answer in ask(world, controller).items():
+        assert isinstance(answer, Accepted)
+        assert isinstance(answer.result, ControlledShutdownResult)
+        codes[broker_id] = answer.result.error_code
+    assert codes == {1: NONE, 9: BROKER_NOT_AVAILABLE, 2: NONE}
+    assert active_of(controller).context.shutting_down_broker_ids == {1, 2}
+
+
+def refusals(answers: dict[object, object]) -> dict[object, Reason]:
+    return {b: answer.reason for b, answer in answers.items() if isinstance(answer, Rejected)}
+
+
+def test_a_process_that_is_not_the_controller_says_so_to_each() -> None:
+    world = make_world()
+    answers = ask(world, world.controller())
+    assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
+
+
+def test_an_unexpected_error_ends_the_term_and_is_an_answer_to_each() -> None:
+    world = make_world()
+    controller = world.active_controller()
+    error = UnexpectedZooKeeperError("SYSTEMERROR", "/brokers/topics/t")
+    world.driver.before = once(effects.SendRequests, raising(error))
+    answers = ask(world, controller)
+    assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
+    assert controller.active is None

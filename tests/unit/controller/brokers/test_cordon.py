@@ -42,12 +42,6 @@ def test_new_topics_and_new_partitions_avoid_cordoned_brokers() -> None:
     assert hosts(world, "t") == {1, 3, 4}
 
 
-def test_a_topic_that_needs_a_cordoned_broker_is_created_all_the_same() -> None:
-    world, active = cluster(1, 2, 3)
-    ask(world, active, CordonBrokers((2,)), CreateTopic("t", 3, 3))
-    assert hosts(world, "t") == {1, 2, 3}
-
-
 def test_a_command_says_which_brokers_are_cordoned_and_no_others_are() -> None:
     world, active = cluster(1, 2)
     ask(world, active, CordonBrokers((1,)), CordonBrokers((2,)), CreateTopic("t", 4, 1))

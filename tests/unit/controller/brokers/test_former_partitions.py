@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.topics import topic_changes
@@ -28,8 +27,7 @@ def told_to_forget(sent: list[ControlRequests]) -> dict[int, set[TopicPartition]
 def come_back(world: World, active: ActiveController) -> list[ControlRequests]:
     """Broker 3 is registered again; what was sent then."""
     world.driver.take_sent()
-    world.start_broker(3)
-    world.run(process_broker_change(active))
+    world.start_broker(3, seen_by=active)
     return world.driver.take_sent()
 
 
@@ -44,8 +42,7 @@ def test_a_broker_that_comes_back_is_told_what_was_deleted() -> None:
 def test_partitions_that_exist_again_are_not_forgotten() -> None:
     world, active = cluster()
     delete(world, active)
-    world.create_topic("t", {0: (1,)})
-    world.run(topic_changes.process_topic_change(active))
+    world.create_topic("t", {0: (1,)}, seen_by=active)
     sent = come_back(world, active)
     assert told_to_forget(sent) == {3: {T1}}
     announced = [r for r in sent if T0 in r.partitions and 3 in r.update_metadata_receivers]
@@ -75,26 +72,11 @@ def test_a_failover_tells_a_broker_that_is_back_already() -> None:
     assert told_to_forget(world.driver.take_sent()) == {3: {T0, T1}}
 
 
-def test_where_nothing_was_deleted_nothing_more_is_sent() -> None:
-    world, active = cluster()
-    sent = come_back(world, active)
-    assert told_to_forget(sent) == {}
-
-
 def test_the_oldest_ones_are_dropped_first() -> None:
     former = FormerPartitions(limit=2)
     former.add([T0, T1])
     former.add([T0, T2])
     assert list(former) == [T0, T2]
-
-
-def deposed_and_elected_again(world: World, controller: KafkaController) -> None:
-    world.elect_rival()
-    world.deliver(controller)
-    assert controller.active is None
-    world.delete(paths.CONTROLLER)
-    world.deliver(controller)
-    assert controller.active is not None
 
 
 def deleted_while_away(*brokers: int) -> tuple[World, KafkaController]:
@@ -110,15 +92,6 @@ def deleted_while_away(*brokers: int) -> tuple[World, KafkaController]:
     assert not world.exists(paths.topic("t"))
     world.driver.take_sent()
     return world, controller
-
-
-def test_the_next_term_of_the_process_knows_too() -> None:
-    world, controller = deleted_while_away(2)
-    deposed_and_elected_again(world, controller)
-    world.driver.take_sent()
-    world.start_broker(2)
-    world.deliver(controller)
-    assert told_to_forget(world.driver.take_sent()) == {2: {T0, T1}}
 
 
 def test_brokers_that_came_back_between_two_terms_are_told() -> None:

@@ -37,14 +37,6 @@ class TestTopicIds:
         assert world.topic("old").topic_id == uuid.UUID(int=2)
         assert world.topic("old").assignments == {0: ReplicaAssignment((1,))}
 
-    def test_below_protocol_2_8_ids_are_kept_and_none_is_given(self) -> None:
-        world = cluster(1, protocol=(2, 7))
-        world.create_topic("old", {0: (1,)})
-        world.create_topic("new", {0: (1,)}, topic_id=uuid.UUID(int=77))
-        context = world.fail_over().context
-        assert context.cluster.topic_ids == {"new": uuid.UUID(int=77)}
-        assert world.topic("old").topic_id is None
-
     def test_when_the_brokers_are_upgraded_the_ids_are_given_and_announced(self) -> None:
         world = cluster(1, 2, protocol=(2, 7))
         world.create_topic("t", {0: (1, 2)})

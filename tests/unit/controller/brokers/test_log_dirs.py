@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.answers import process_leader_and_isr_response
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
 from regent.controller.events import BrokerChange
 from regent.controller.state.states import ReplicaState
-from regent.model.errors import StaleControllerEpochError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
-from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, leader_and_isr
 
 FENCED = 74
@@ -65,12 +62,6 @@ class TestAnswers:
         assert announced
         assert announced[-1].offline_replicas == {T1: (1,)}
 
-    def test_the_broker_list_goes_out_when_no_leader_was_lost(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T1: KAFKA_STORAGE_ERROR})
-        last = world.driver.sent[-1]
-        assert last.update_metadata_receivers == (1, 2, 3)
-
     def test_the_same_answer_again_changes_nothing(self) -> None:
         world, active = cluster()
         answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
@@ -79,14 +70,6 @@ class TestAnswers:
         answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
         assert world.zookeeper.dump() == tree
         assert world.driver.sent == []
-
-    def test_an_accepted_partition_is_readable_again(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR, T1: KAFKA_STORAGE_ERROR})
-        world.driver.views.clear()
-        answer(world, active, 1, {}, T0)
-        assert list(active.context.replicas_on_offline_dirs(1)) == [T1]
-        assert world.driver.views == [frozenset({"t"})]
 
     def test_partitions_that_an_answer_does_not_name_keep_their_place(self) -> None:
         world, active = cluster()
@@ -109,28 +92,6 @@ class TestAnswers:
         answer(world, active, 1, {gone: KAFKA_STORAGE_ERROR})
         assert active.context.is_replica_online(1, gone)
         assert world.log.errors("Illegal replica transition") == []
-
-    def test_a_refused_request_is_logged(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR}, error_code=31)
-        assert not active.context.has_offline_replicas
-        assert len(world.log.errors("Replicas refused by their broker")) == 1
-
-    def test_an_answer_of_a_broker_that_has_died_is_ignored(self) -> None:
-        world, active = cluster()
-        active.context.remove_live_brokers([1])
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
-        assert not active.context.has_offline_replicas
-
-    def test_a_stale_controller_epoch_makes_us_resign(self) -> None:
-        world, active = cluster()
-        with pytest.raises(StaleControllerEpochError):
-            answer(world, active, 1, {}, error_code=11)
-
-    def test_of_one_partition_the_same_code_means_its_leader_epoch_is_known(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: 11})
-        assert world.driver.sent == []
 
     def test_a_stale_broker_epoch_makes_us_look_at_the_brokers(self) -> None:
         world, active = cluster()
@@ -160,14 +121,6 @@ class TestNotifications:
         assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
         assert len(world.log.errors("Malformed notifications")) == 1
 
-    def test_a_notification_that_vanishes_meanwhile_is_no_obstacle(self) -> None:
-        world, active = cluster()
-        self.notify(world, 2, 3)
-        first = paths.log_dir_event_notification("log_dir_event_0000000000")
-        world.driver.before = once(effects.ReadData, lambda: world.delete(first))
-        world.run(process_log_dir_event_notification(active))
-        assert list(leader_and_isr(world.driver.sent)) == [3]
-
     def test_replicas_that_are_being_deleted_are_not_asked_about(self) -> None:
         world, active = cluster()
         active.context.queue_topic_for_deletion("t")
@@ -177,10 +130,3 @@ class TestNotifications:
         world.run(process_log_dir_event_notification(active))
         assert world.driver.sent == []
         assert world.log.errors("Illegal replica transition") == []
-
-    def test_the_next_notification_will_be_told(self) -> None:
-        world, active = cluster()
-        world.run(process_log_dir_event_notification(active))
-        world.driver.client.take_events()
-        self.notify(world, 1)
-        assert len(world.driver.client.take_events()) == 1

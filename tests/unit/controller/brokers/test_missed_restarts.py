@@ -41,12 +41,6 @@ def test_a_follower_that_has_restarted_leaves_the_isr() -> None:
     assert left_by(restart(cluster((1, 2, 3), 1, (1, 2, 3)), 2)) == (1, (1, 3), 6)
 
 
-def test_of_the_others_one_that_is_live_leads() -> None:
-    world = restart(cluster((1, 2, 3), 1, (1, 2, 3)), 1)
-    world.stop_broker(2)
-    assert left_by(world)[:2] == (3, (3,))
-
-
 def test_with_a_dead_leader_one_that_has_not_restarted_leads() -> None:
     world = restart(cluster((1, 2, 3), 1, (1, 2, 3)), 2)
     world.stop_broker(1)
@@ -97,12 +91,6 @@ def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.Monkey
     assert world.driver.performed == [GiveWay()] * 20
 
 
-def test_where_all_live_replicas_have_restarted_nothing_changes_for_them() -> None:
-    world = restart(cluster((1, 2, 3), 1, (1, 2)), 1, 2)
-    world.stop_broker(3)
-    assert left_by(world) == (1, (1, 2), 5)
-
-
 def test_who_restarted_before_the_state_was_written_was_seen() -> None:
     world = restart(cluster((1, 2), 1, (1, 2)), 1, 2)
     world.set_state(T0, 2, (2, 1), leader_epoch=7)
@@ -141,12 +129,6 @@ def test_a_topic_whose_deletion_was_completed_meanwhile_does_not_matter() -> Non
     gone = TopicPartition("gone", 0)
     world.run(missed_restarts.treat_as_bounced(active, {gone: 0, T0: 1_000_000}))
     assert not world.log.warnings(RESTARTED)
-
-
-def test_the_next_failover_finds_nothing_any_more() -> None:
-    world = restart(cluster((1, 2, 3), 1, (1, 2, 3)), 1)
-    assert left_by(world) == (2, (2, 3), 6)
-    assert left_by(world) == (2, (2, 3), 6)
 
 
 def test_the_trail_says_that_the_broker_had_bounced() -> None:

@@ -85,29 +85,12 @@ def test_a_node_of_somebody_else_in_its_place_that_may_not_be_read_costs_no_cont
     assert world.exists(OWN)
 
 
-def test_it_has_listeners_that_clients_are_not_shown_too() -> None:
-    world = World(served=SERVED, announced_listeners=frozenset({"OTHER"}))
-    registered(world)
-
-
-def test_a_listener_may_have_an_address_of_its_own() -> None:
-    world = World(served=SERVED, listener_addresses={"PLAINTEXT": Address("kafka.example", 9443)})
-    registered(world)
-    node = world.node(OWN)
-    assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://kafka.example:9443"]
-
-
 def test_a_host_that_is_an_ipv6_address_is_bracketed() -> None:
     world = World(served={"PLAINTEXT": Address("fd00::5", 9095)})
     registered(world)
     node = world.node(OWN)
     assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://[fd00::5]:9095"]
     assert decode_broker(CONTROLLER_ID, node).endpoints[0].host == "fd00::5"
-
-
-def test_without_an_endpoint_there_is_none() -> None:
-    world = World()
-    registered(world, served=False)
 
 
 @pytest.mark.parametrize(("versions", "has_answered"), [(NEW, True), (OLD, False)])
@@ -224,15 +207,6 @@ def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_ove
     world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
     world.process(controller, e.NotEligible())
     assert world.holder() is None
-
-
-def test_whoever_deposes_us_does_not_see_it_for_long() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.elect_rival(1)
-    world.deliver(controller)
-    assert controller.active is None
-    assert not world.exists(OWN)
 
 
 def test_if_the_connection_is_lost_over_its_deletion_that_is_done_later() -> None:

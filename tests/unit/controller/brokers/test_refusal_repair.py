@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.commands import Accepted, ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
@@ -157,11 +156,6 @@ class TestAPartition:
         }
         assert cluster.state(T0).leader_epoch == ATTEMPTS
 
-    def test_that_nothing_is_heard_about_is_not_tried_again(self, cluster: Cluster) -> None:
-        cluster.answer(1, T0, error=UNKNOWN_SERVER_ERROR)
-        cluster.next_attempt()
-        assert cluster.nothing_is_planned
-
     @pytest.mark.parametrize(
         "error", [KAFKA_STORAGE_ERROR, INCONSISTENT_TOPIC_ID, UNSUPPORTED_VERSION]
     )
@@ -291,12 +285,3 @@ def test_what_is_refused_later_waits_for_its_own_time(cluster: Cluster) -> None:
     assert cluster.sent()[1] == {T0: False}
     assert cluster.next_attempt() == 2_000
     assert cluster.sent()[1] == {U0: False}
-
-
-def test_answers_without_errors_cost_nothing(cluster: Cluster) -> None:
-    performed = len(cluster.world.driver.performed)
-    cluster.answer(1, T0, T1, U0)
-    cluster.answer_metadata(1)
-    costs = cluster.world.driver.performed[performed:]
-    assert all(isinstance(effect, effects.CurrentTime) for effect in costs)
-    assert len(costs) == 2  # the events' own

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.abandoned_shutdowns import (
     GIVEN_UP_AFTER_MS,
     process_controlled_shutdown_overdue,
 )
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     ControlledShutdown,
     ControlledShutdownResult,
-    ElectionType,
-    ElectLeaders,
 )
 from regent.controller.events import ControlledShutdownOverdue
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.reassignment.reassignment_commands import alter_partition_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
-from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.partition import NO_LEADER, LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import UpdateMetadataResponse
-from regent.protocol.error_codes import ELECTION_NOT_NEEDED, UNKNOWN_SERVER_ERROR
+from regent.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from regent.zk_data import paths
 from regent.zk_data.broker_notes import SHUTTING_DOWN, encode_broker_note
 from regent.zk_data.config import encode_entity_config
@@ -156,8 +151,7 @@ class TestTheEnd:
         world, active = cluster()
         shut_down(world, active, 1)
         before = world.state(T0), world.state(T1)
-        world.stop_broker(1)
-        world.run(process_broker_change(active))
+        world.stop_broker(1, seen_by=active)
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
         assert (world.state(T0), world.state(T1)) == before  # nothing is left to be changed
@@ -165,8 +159,7 @@ class TestTheEnd:
     def test_a_bounced_broker_is_not_taken_for_the_one_that_was_stopping(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        world.bounce_broker(1)
-        world.run(process_broker_change(active))
+        world.bounce_broker(1, seen_by=active)
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
         assert active.context.is_broker_online(1)
@@ -223,27 +216,10 @@ class TestTheEnd:
         assert T1 in leader_and_isr(world.driver.sent)[1]
         assert active.context.replica_state(1, T1) is ReplicaState.ONLINE
 
-    def test_its_note_goes_after_the_new_epochs_are_written(self) -> None:
-        """A successor without the note would send it epochs that it knows."""
-        world, active = cluster()
-        shut_down(world, active, 1)
-        overdue(world, active)
-        world.driver.performed.clear()
-        answer(world, active)
-        written = [
-            operation.path
-            for effect in world.driver.performed
-            if isinstance(effect, effects.Write)
-            for operation in effect.operations
-        ]
-        assert written[-1] == SHUTTING_DOWN.path(1)
-        assert paths.partition_state(T0) in written
-
     def test_what_waited_for_it_gets_its_leader(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        world.create_topic("u", {0: (1,)})
-        world.run(process_topic_change(active))
+        world.create_topic("u", {0: (1,)}, seen_by=active)
         created = TopicPartition("u", 0)
         assert active.context.partition_state(created) is PartitionState.NEW
         overdue(world, active)
@@ -265,19 +241,10 @@ class TestMeanwhile:
         world, active = cluster()
         shut_down(world, active, 1)
         world.set_state(T0, 2, (2, 1), leader_epoch=6)  # it was taken into the ISR again
-        world.stop_broker(2)
-        world.run(process_broker_change(active))
+        world.stop_broker(2, seen_by=active)
         assert world.led(T0) == (1, (1,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
         assert T0 in leader_and_isr(world.driver.sent)[1]
-
-    def test_it_leads_nothing_that_another_in_sync_replica_can(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.set_state(T1, 2, (2, 1, 3), leader_epoch=6)
-        world.stop_broker(2)
-        world.run(process_broker_change(active))
-        assert world.led(T1) == (3, (3,))
 
     def test_a_replica_that_comes_into_the_isr_again_leaves_it_again(self) -> None:
         world, active = cluster()
@@ -297,16 +264,6 @@ class TestMeanwhile:
         notify(world, T0)
         world.run(process_isr_change_notification(active))
         assert world.led(T0) == (2, (2,))
-
-    def test_its_leadership_needs_no_unclean_election(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        shut_down(world, active, 1)
-        command = ElectLeaders(ElectionType.UNCLEAN, (T0,))
-        (outcome,) = world.run(process_commands(active, [command]))
-        assert isinstance(outcome, Accepted)
-        assert outcome.result[T0].error_code == ELECTION_NOT_NEEDED
-        assert world.state(T0) == LeaderAndIsr(1, 5, (1,), 0, 1)
 
     def test_a_failed_log_directory_of_it_is_asked_about_as_far_as_it_is_in_sync(self) -> None:
         world, active = cluster()
@@ -336,12 +293,12 @@ class TestMeanwhile:
         assert world.led(T0) == (1, (1,))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
 
-    def test_a_partition_without_a_live_member_of_its_isr_is_still_offline(self) -> None:
+    def test_it_leads_nothing_that_another_in_sync_replica_can(self) -> None:
         world, active = cluster()
         shut_down(world, active, 1)
-        world.stop_broker(2)
-        world.run(process_broker_change(active))
-        assert world.led(T0) == (NO_LEADER, (2,))
+        world.set_state(T1, 2, (2, 1, 3), leader_epoch=6)
+        world.stop_broker(2, seen_by=active)
+        assert world.led(T1) == (3, (3,))
 
 
 def notify(world: World, tp: TopicPartition) -> None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import pytest
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -54,8 +53,7 @@ def elect(world: World, active: ActiveController) -> None:
 
 
 def lose_follower(world: World, active: ActiveController) -> None:
-    world.stop_broker(2)
-    world.run(process_broker_change(active))
+    world.stop_broker(2, seen_by=active)
 
 
 @pytest.mark.parametrize("happens", [reassign, elect, lose_follower])

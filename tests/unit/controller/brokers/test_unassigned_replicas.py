@@ -6,13 +6,11 @@ from collections.abc import Mapping
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.unassigned_replicas import (
     SOON_MS,
     process_unassigned_replica_check,
 )
 from regent.controller.events import UnassignedReplicaCheck
-from regent.controller.topics.topic_changes import process_topic_deletion
 from regent.controller.view import UnassignedReplica
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.observability.metrics import gauges_of
@@ -66,8 +64,7 @@ def test_brokers_are_asked_soon_after_the_failover_and_then_every_hour() -> None
 def test_brokers_are_asked_soon_after_one_has_started() -> None:
     world, active = cluster()
     world.run(process_unassigned_replica_check(active))
-    world.bounce_broker(3)
-    world.run(process_broker_change(active))
+    world.bounce_broker(3, seen_by=active)
     assert world.driver.timers[TIMER].after_ms == SOON_MS
 
 
@@ -77,20 +74,11 @@ def test_a_broker_that_starts_again_and_again_puts_the_check_off_for_some_minute
     while world.driver.timers.pop(TIMER, None) is not None:
         armed += 1
         assert armed * SOON_MS <= 6 * SOON_MS
-        world.bounce_broker(3)
-        world.run(process_broker_change(active))
+        world.bounce_broker(3, seen_by=active)
     world.run(process_unassigned_replica_check(active))
     assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
-    world.bounce_broker(3)
-    world.run(process_broker_change(active))
+    world.bounce_broker(3, seen_by=active)
     assert world.driver.timers[TIMER].after_ms == SOON_MS
-
-
-def test_it_can_be_switched_off() -> None:
-    world, active = cluster(unassigned_replica_check_interval_s=None)
-    world.bounce_broker(3)
-    world.run(process_broker_change(active))
-    assert TIMER not in world.driver.timers
 
 
 def test_what_is_assigned_elsewhere_or_of_no_topic_is_reported_and_not_deleted() -> None:
@@ -107,17 +95,9 @@ def test_what_is_assigned_elsewhere_or_of_no_topic_is_reported_and_not_deleted()
     assert world.driver.take_sent() == []
 
 
-def test_what_is_assigned_is_not_reported() -> None:
-    world, active = cluster()
-    answer(world, active, {"t": {0: 7}}, broker_id=1)
-    assert active.context.unassigned_replicas.count == 0
-    assert reported(world) == []
-
-
 def test_what_is_being_deleted_or_noted_as_to_be_is_not_reported() -> None:
     world, active = cluster()
-    world.mark_for_deletion("t")
-    world.run(process_topic_deletion(active))
+    world.mark_for_deletion("t", seen_by=active)
     assert stop_replica(world.driver.take_sent())
     active.context.stray_replicas[3] = {"noted": {TopicPartition("noted", 0): NO_EPOCH}}
     active.context.doubtful_replicas[3] = {TopicPartition("doubtful", 0): None}
@@ -146,15 +126,7 @@ def test_what_a_former_life_of_a_broker_has_said_is_forgotten() -> None:
     world, active = cluster()
     answer(world, active, {"gone": {0: 1}})
     epoch = active.context.cluster.brokers[3].epoch
-    world.bounce_broker(3)
-    world.run(process_broker_change(active))
+    world.bounce_broker(3, seen_by=active)
     assert active.context.unassigned_replicas.count == 0
     answer(world, active, {"gone": {0: 1}}, broker_epoch=epoch)
     assert active.context.unassigned_replicas.count == 0
-
-
-def test_of_many_some_are_shown() -> None:
-    world, active = cluster()
-    answer(world, active, {"gone": dict.fromkeys(range(100), 1)})
-    assert active.context.unassigned_replicas.count == 100
-    assert len(active.context.unassigned_replicas.sample()) == 20

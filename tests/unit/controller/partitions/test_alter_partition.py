@@ -17,14 +17,20 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
+from regent.controller.effects import SendRequests, Write
+from regent.controller.events import IsrAnnouncementDue
 from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, LEADERS_WAIT
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
     process_isr_changes_made,
 )
+from regent.controller.partitions.isr_announcements import (
+    AFTER_MS,
+    TIMER,
+    process_isr_announcement_due,
+)
 from regent.controller.partitions.waiting_leaders import raise_leader_epochs
-from regent.model.errors import ControllerMovedError
 from regent.model.partition import KnownEpochs, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     FENCED_LEADER_EPOCH,
@@ -90,24 +96,17 @@ def error_of(answers: list[AlterPartitionResponse]) -> int:
 
 
 class TestAGrantedChange:
-    def test_it_is_written_under_the_present_controller_epoch_and_answered(self) -> None:
+    @pytest.mark.parametrize("topic", ["t", ID], ids=["by name", "by id"])
+    def test_it_is_written_in_the_order_of_the_leader_under_the_present_controller_epoch(
+        self, topic: str | uuid.UUID
+    ) -> None:
         world, active = cluster()
-        answers = ask(world, active, request(active, change(1, 2, 3)))
-        state = LeaderAndIsr(1, EPOCH, (1, 2, 3), active.context.term.epoch, 1)
-        assert answers == [AlterPartitionResponse(0, (IsrChangeResult("t", 0, 0, state),))]
+        answers = ask(world, active, request(active, change(3, 1, 2, topic=topic)))
+        state = LeaderAndIsr(1, EPOCH, (3, 1, 2), active.context.term.epoch, 1)
+        assert answers == [AlterPartitionResponse(0, (IsrChangeResult(topic, 0, 0, state),))]
         assert world.state(T0) == state
         assert active.context.cluster.leadership[T0] == state
-
-    def test_the_order_of_the_isr_is_the_leaders(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, change(3, 1, 2)))
-        assert world.state_of(T0).isr == (3, 1, 2)
-
-    def test_it_may_name_the_topic_by_its_id(self) -> None:
-        world, active = cluster()
-        answers = ask(world, active, request(active, change(1, topic=ID)))
-        assert answers[0].results[0].topic == ID
-        assert error_of(answers) == 0
+        assert world.driver.enqueued == [], "no broker stops"
 
     def test_changes_of_several_brokers_are_one_write(self) -> None:
         world, active = cluster()
@@ -128,60 +127,30 @@ class TestAGrantedChange:
         world.set_state(T0, 1, (1,), leader_epoch=EPOCH)
         active = world.fail_over()
         current = active.context.cluster.leadership[T0]
-        wanted = change(
-            1, 2, leader_epoch=current.leader_epoch, partition_epoch=current.partition_epoch
-        )
+        wanted = joined(current)
         assert error_of(ask(world, active, request(active, wanted))) == 0
         assert e.PartitionReassignmentIsrChange((T0,)) in world.driver.enqueued
-
-    def test_nothing_follows_where_another_controller_was_elected(self) -> None:
-        world, active = cluster()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            ask(world, active, request(active, change(1)))
-        assert world.driver.sent == []
-        assert active.context.cluster.leadership[T0].isr == (1, 2)
 
 
 class TestBrokersThatStop:
     """The last in sync is stopping: it leads until another replica is in sync."""
 
-    def test_a_leader_that_stops_may_take_another_replica_in(self) -> None:
-        world, active = last_in_sync_is_stopping()
-        assert error_of(ask(world, active, request(active, joined(active)))) == 0
-        assert world.state_of(T0).isr == (1, 2)
-
     def test_another_replica_leads_as_soon_as_it_is_in_sync(self) -> None:
-        world, active = last_in_sync_is_stopping()
-        ask(world, active, request(active, joined(active)))
+        world = World()
+        world.start_broker(1, 2)
+        world.create_topic("t", {0: (1, 2)}, topic_id=ID)
+        world.set_state(T0, 1, (1,), leader_epoch=EPOCH)
+        active = world.fail_over()
+        active.context.mark_shutting_down(1)
+        current = active.context.cluster.leadership[T0]
+        assert error_of(ask(world, active, request(active, joined(current)))) == 0
+        assert world.led(T0) == (1, (1, 2))
         follow_up(world, active)
         assert world.led(T0) == (2, (2,))
 
-    def test_nothing_follows_where_no_broker_stops(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, change(1)))
-        assert world.driver.enqueued == []
 
-    def test_a_follower_that_stops_may_not_come_back(self) -> None:
-        world, active = cluster()
-        active.context.mark_shutting_down(2)
-        wanted = change(1, 2, 3, topic=ID)
-        assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
-
-
-def last_in_sync_is_stopping() -> tuple[World, ActiveController]:
-    world = World()
-    world.start_broker(1, 2)
-    world.create_topic("t", {0: (1, 2)}, topic_id=ID)
-    world.set_state(T0, 1, (1,), leader_epoch=EPOCH)
-    active = world.fail_over()
-    active.context.mark_shutting_down(1)
-    return world, active
-
-
-def joined(active: ActiveController) -> IsrChange:
+def joined(current: LeaderAndIsr) -> IsrChange:
     """Broker 2 has caught up."""
-    current = active.context.cluster.leadership[T0]
     return change(1, 2, leader_epoch=current.leader_epoch, partition_epoch=current.partition_epoch)
 
 
@@ -225,12 +194,6 @@ class TestARepeatedRequest:
         assert answers[0].results[0].state == world.state(T0)
         assert active.context.cluster.leadership[T0] == world.state(T0)
 
-    def test_both_that_wait_together_have_the_same_answer(self) -> None:
-        world, active = cluster()
-        once, again = ask(world, active, request(active, change(1)), request(active, change(1)))
-        assert once == again
-        assert once.results[0].state == world.state(T0)
-
 
 class TestALeaderThatNamesTopics:
     """Up to Kafka 3.0 it keeps its pending ISR after any refusal."""
@@ -240,21 +203,16 @@ class TestALeaderThatNamesTopics:
         active.context.mark_shutting_down(3)
         assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
 
-    def test_it_gets_a_higher_leader_epoch_where_a_member_is_down(self) -> None:
+    @pytest.mark.parametrize("member", [3, 4], ids=["down", "cannot be"])
+    def test_it_gets_a_higher_leader_epoch_where_a_member_is_refused(self, member: int) -> None:
+        """Kafka 3.1 sends the change again at once, for ever, after INVALID_REQUEST."""
         world, active = cluster()
         active.context.remove_live_brokers([3])
-        wanted = request(active, change(1, 2, 3))
+        wanted = request(active, change(1, 2, member))
         assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
         state = world.state_of(T0)
         assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), EPOCH + 1)
         assert set(world.driver.sent[-1].leader_and_isr) == {1, 2}
-
-    def test_it_gets_a_higher_leader_epoch_where_what_it_wants_cannot_be(self) -> None:
-        """Kafka 3.1 sends the change again at once, for ever, after INVALID_REQUEST."""
-        world, active = cluster()
-        assert error_of(ask(world, active, request(active, change(1, 4)))) == INVALID_UPDATE_VERSION
-        state = world.state_of(T0)
-        assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2), EPOCH + 1)
 
 
 class TestALeaderThatWouldWait:
@@ -387,6 +345,7 @@ class TestRefusals:
             (change(1, leader_recovery_state=2, topic=ID), INVALID_REQUEST),
             (change(2, 1, partition=1, topic=ID), INVALID_REQUEST),
             (change(2, 1, partition=1), INVALID_UPDATE_VERSION),
+            (change(4, leader_epoch=EPOCH - 1), FENCED_LEADER_EPOCH),
         ],
     )
     def test_of_a_change_that_does_not_fit_the_partition(
@@ -398,20 +357,13 @@ class TestRefusals:
         assert world.driver.sent == []
         assert dict(active.context.cluster.leadership) == before
 
-    def test_an_error_about_epochs_wins_over_one_about_contents(self) -> None:
+    @pytest.mark.parametrize(("member", "is_down"), [(2, False), (3, False), (3, True)])
+    def test_of_a_member_that_is_stopping_or_down(self, member: int, *, is_down: bool) -> None:
         world, active = cluster()
-        wanted = change(4, leader_epoch=EPOCH - 1)
-        assert error_of(ask(world, active, request(active, wanted))) == FENCED_LEADER_EPOCH
-
-    def test_of_a_member_that_is_stopping(self) -> None:
-        world, active = cluster()
-        active.context.mark_shutting_down(3)
-        wanted = change(1, 2, 3, topic=ID)
-        assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
-
-    def test_of_a_member_that_is_down(self) -> None:
-        world, active = cluster()
-        active.context.remove_live_brokers([3])
+        if is_down:
+            active.context.remove_live_brokers([member])
+        else:
+            active.context.mark_shutting_down(member)
         wanted = change(1, 2, 3, topic=ID)
         assert error_of(ask(world, active, request(active, wanted))) == INELIGIBLE_REPLICA
 
@@ -434,14 +386,6 @@ class TestRefusals:
         (answer,) = ask(world, active, request(active, *ahead, change(1)))
         assert [result.error_code for result in answer.results] == [INVALID_REQUEST] * 200 + [0]
         assert len(world.driver.performed) == cost, "none of them takes a round trip"
-
-    def test_one_refused_change_does_not_affect_the_others(self) -> None:
-        world, active = cluster()
-        answers = ask(
-            world, active, request(active, change(4, topic=ID), change(1, partition=9), change(1))
-        )
-        errors = [result.error_code for result in answers[0].results]
-        assert errors == [INVALID_REQUEST, UNKNOWN_TOPIC_OR_PARTITION, 0]
 
     def test_of_a_state_that_somebody_else_has_written_which_counts_from_now_on(self) -> None:
         world, active = cluster()
@@ -467,8 +411,61 @@ class TestRecovery:
         assert error_of(ask(world, active, request(active, wanted))) == INVALID_REQUEST
 
 
-def test_the_state_of_a_topic_in_deletion_can_change_still() -> None:
+# What others than their leaders learn of ISR changes.
+
+
+def let_time_pass(world: World, active: ActiveController) -> None:
+    timer = world.driver.timers.pop(TIMER)
+    assert (timer.after_ms, timer.event) == (AFTER_MS, IsrAnnouncementDue())
+    world.run(process_isr_announcement_due(active))
+
+
+def test_the_answer_waits_for_the_write_and_not_for_the_announcement() -> None:
     world, active = cluster()
-    active.context.queue_topic_for_deletion("t")
-    assert error_of(ask(world, active, request(active, change(1)))) == 0
-    assert world.exists(paths.partition_state(T0))
+    world.driver.performed.clear()
+    ask(world, active, request(active, change(1)))
+    performed = [type(effect) for effect in world.driver.performed]
+    assert Write in performed
+    assert SendRequests not in performed
+    assert world.driver.views == []
+
+
+def test_a_change_is_announced_to_all_without_leader_and_isr() -> None:
+    world, active = cluster()
+    ask(world, active, request(active, change(1)))
+    let_time_pass(world, active)
+    (sent,) = world.driver.sent
+    assert sent.partitions[T0].leader_and_isr == world.state(T0)
+    assert tuple(sent.partitions) == (T0,)
+    assert sent.update_metadata_receivers == (1, 2, 3)
+    assert sent.leader_and_isr == {}
+    assert world.driver.views == [frozenset({"t"})]
+
+
+def test_changes_within_a_moment_are_announced_together() -> None:
+    world, active = cluster()
+    ask(world, active, request(active, change(1)))
+    armed = world.driver.timers[TIMER]
+    ask(world, active, request(active, change(2, 1, 3, partition=1), broker_id=2))
+    assert world.driver.timers[TIMER] is armed
+    let_time_pass(world, active)
+    (sent,) = world.driver.sent
+    assert set(sent.partitions) == {T0, T1}
+
+
+def test_what_somebody_else_has_written_is_announced() -> None:
+    world, active = cluster()
+    world.set_state(T0, 2, (2, 1), leader_epoch=EPOCH + 1)
+    assert error_of(ask(world, active, request(active, change(1)))) == FENCED_LEADER_EPOCH
+    let_time_pass(world, active)
+    (sent,) = world.driver.sent
+    assert sent.partitions[T0].leader_and_isr == world.state(T0)
+
+
+def test_a_topic_that_is_gone_by_then_is_left_out() -> None:
+    world, active = cluster()
+    ask(world, active, request(active, change(1)))
+    active.context.remove_topic("t")
+    let_time_pass(world, active)
+    assert world.driver.sent == []
+    assert world.driver.views == []

@@ -10,7 +10,6 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.model.entry_budget import ENTRIES
-from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.observability.logs import StandardControllerLog
 from regent.zk_data import paths
@@ -113,35 +112,8 @@ def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     assert tuple(requests.partitions) == (T1,)
 
 
-def test_nothing_known_is_nothing_to_announce() -> None:
-    world, active = cluster()
-    notify(world, 1, TopicPartition("unknown", 0))
-    world.run(process_isr_change_notification(active))
-    assert world.driver.sent == []
-
-
 def test_without_a_notification_nothing_is_read_or_written() -> None:
     world, active = cluster()
     world.driver.performed.clear()
     world.run(process_isr_change_notification(active))
     assert [type(e) for e in world.driver.performed] == [effects.ReadChildren]
-
-
-def test_the_next_notification_will_be_told() -> None:
-    world, active = cluster()
-    notify(world, 1, T0)
-    world.driver.client.take_events()
-    world.run(process_isr_change_notification(active))
-    assert len(world.driver.client.take_events()) == 1, "of the deletion of the first one"
-    world.run(process_isr_change_notification(active))
-    notify(world, 2, T0)
-    assert len(world.driver.client.take_events()) == 1
-
-
-def test_a_controller_that_has_moved_leaves_the_notifications_to_its_successor() -> None:
-    world, active = cluster()
-    path = notify(world, 1, T0)
-    world.elect_rival()
-    with pytest.raises(ControllerMovedError):
-        world.run(process_isr_change_notification(active))
-    assert world.exists(path)

@@ -100,15 +100,6 @@ def test_a_leader_epoch_that_is_raised_before_the_answer_may_not_be_enough() -> 
     assert leader_epoch(active) == EPOCH + 2
 
 
-def test_nor_one_above_that_of_a_leader_which_is_ahead_of_zookeeper() -> None:
-    world, active = cluster()
-    wanted = change(1, leader_epoch=EPOCH + 7)
-    assert error_of(ask(world, active, request(active, wanted))) == INVALID_UPDATE_VERSION
-    assert leader_epoch(active) == EPOCH + 8
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH + 9
-
-
 def test_nor_one_that_is_raised_while_the_answer_is_on_its_way() -> None:
     world, active = cluster()
     assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
@@ -127,15 +118,6 @@ def test_one_that_is_raised_later_is() -> None:
     world.run(announce(active, [T0]))
     assert TIMER not in world.driver.timers
     assert notes(world) == []
-
-
-def test_it_is_raised_once_for_each_answer() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active)
-    assert TIMER not in world.driver.timers
-    world.run(process_answers_overtaken(active))
-    assert leader_epoch(active) == EPOCH + 1
 
 
 def test_an_answer_that_follows_has_its_own_time() -> None:
@@ -205,16 +187,6 @@ def test_a_topic_that_is_to_be_deleted_is_left_alone() -> None:
 
 
 class TestNotesForSuccessors:
-    def test_one_is_written_before_an_answer_that_is_overtaken(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, OLD))
-        assert notes(world) == ["t-0"]
-
-    def test_none_where_the_leader_epoch_is_the_present_one(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, change(1, 2, 3)))
-        assert notes(world) == []
-
     def test_one_is_written_before_a_leader_epoch_that_may_overtake_an_answer(self) -> None:
         world, active = cluster()
         ask(world, active, request(active, change(1, 2, 3)))
@@ -243,22 +215,6 @@ class TestNotesForSuccessors:
         wanted = request(active, change(1, 2, 3))
         assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
         assert seen == [["t-0"]]
-
-    def test_it_goes_when_all_is_put_right(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, OLD))
-        let_time_pass(world, active, intervals=1)
-        assert notes(world) == ["t-0"]
-        let_time_pass(world, active, intervals=1)
-        assert notes(world) == []
-
-    def test_it_goes_when_the_leader_has_asked_since(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, OLD))
-        ask(world, active, request(active, change(1, 2, 3)))
-        let_time_pass(world, active)
-        assert leader_epoch(active) == EPOCH
-        assert notes(world) == []
 
 
 class TestAfterAFailover:

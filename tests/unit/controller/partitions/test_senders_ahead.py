@@ -12,7 +12,6 @@ import pytest
 
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD, OF_FORMER_TOPICS
-from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.transitions.partition_epochs import WRITES_MAX
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import KnownEpochs
@@ -69,23 +68,6 @@ def test_the_leader_gets_a_leader_epoch_above_its_own_and_a_partition_epoch_not_
         f"t-0: broker 1 has leader epoch {wanted.leader_epoch} and partition epoch "
         f"{wanted.partition_epoch}; ZooKeeper has {EPOCH} and 0"
     ]
-
-
-def test_its_other_changes_are_made() -> None:
-    world, active = cluster()
-    world.set_state(T1, 1, (1, 2), leader_epoch=EPOCH)
-    world.run(refresh_leadership(active.context, [T1], active.log))
-    answers = ask(
-        world,
-        active,
-        request(
-            active,
-            change(1, leader_epoch=EPOCH + 1),
-            change(1, partition=1, partition_epoch=1),
-        ),
-    )
-    errors = [result.error_code for result in answers[0].results]
-    assert errors == [INVALID_UPDATE_VERSION, 0]
 
 
 def test_what_is_stored_counts_if_we_were_behind() -> None:

@@ -9,7 +9,6 @@ from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState
 from regent.model.partition import TopicPartition
-from regent.zk_data import paths
 from tests.unit.controller.world import T0, T1, World, active_of
 
 
@@ -66,10 +65,3 @@ def test_what_is_gone_meanwhile_is_left_out(world: World) -> None:
     )
     assert controller.active is not None
     assert not world.driver.sent
-
-
-def test_a_process_that_does_not_lead_does_nothing(world: World) -> None:
-    controller = world.controller()
-    world.process(controller, e.UnreportedStates((T0,)))
-    assert not world.driver.sent
-    assert world.zookeeper.get(paths.CONTROLLER) is None
