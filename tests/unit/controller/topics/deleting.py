@@ -5,8 +5,6 @@ from __future__ import annotations
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.topics import topic_changes
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
@@ -20,7 +18,6 @@ from tests.unit.controller.world import T0, T1, World, stop_replica
 
 NOTE = strays_of(3, "t")
 STORAGE_ERROR = 56
-UNKNOWN_SERVER_ERROR = -1
 
 
 def cluster(**settings: bool) -> tuple[World, ActiveController]:
@@ -31,14 +28,12 @@ def cluster(**settings: bool) -> tuple[World, ActiveController]:
     world.set_state(T0, 1, (1, 3), leader_epoch=5)
     world.set_state(T1, 2, (2, 3), leader_epoch=5)
     active = world.fail_over()
-    world.stop_broker(3)
-    world.run(process_broker_change(active))
+    world.stop_broker(3, seen_by=active)
     return world, active
 
 
 def delete(world: World, active: ActiveController) -> None:
-    world.mark_for_deletion("t")
-    world.run(topic_changes.process_topic_deletion(active))
+    world.mark_for_deletion("t", seen_by=active)
     answer(world, active, 1, T0)
     answer(world, active, 2, T1)
     world.driver.take_sent()
@@ -69,14 +64,12 @@ def describe_log_dirs(
 
 
 def start_broker_3(world: World, active: ActiveController) -> None:
-    world.start_broker(3)
-    world.run(process_broker_change(active))
+    world.start_broker(3, seen_by=active)
 
 
 def delete_after_a_restart(world: World, active: ActiveController) -> None:
     """Broker 3 starts anew, is asked to delete both replicas again, and has: the note goes."""
-    world.bounce_broker(3)
-    world.run(process_broker_change(active))
+    world.bounce_broker(3, seen_by=active)
     assert deletions(world) == [(3, T0), (3, T1)]
     answer(world, active, 3, T0, T1)
     describe_log_dirs(world, active)

@@ -126,19 +126,6 @@ def test_where_brokers_are_short_one_that_is_down_gets_the_replica() -> None:
     assert world.state_of(T0).isr == (1, 2)
 
 
-def test_a_reassignment_to_the_controller_is_refused() -> None:
-    world = world_of(1, 2)
-    world.create_topic("t", {0: (1,)})
-    controller = world.active_controller()
-    request = b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[1,%d]}]}'
-    world.put(paths.REASSIGN_PARTITIONS, request % CONTROLLER_ID)
-    world.deliver(controller)
-    assert world.topic("t").assignments[0] == ReplicaAssignment((1,))
-    assert not world.exists(paths.REASSIGN_PARTITIONS)
-    refused = [r for r in world.log.records if r.message == "Reassignments refused"]
-    assert "the controller hosts no replicas" in str(refused[0].fields["examples"])
-
-
 def test_without_an_endpoint_nothing_is_changed() -> None:
     world = world_of(1, 2, served=False)
     controller = world.active_controller()

@@ -6,7 +6,6 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.commands import (
     TRANSIENT_REASONS,
     Accepted,
@@ -20,7 +19,6 @@ from regent.controller.topics.topic_changes import process_topic_deletion
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.topic_config import BrokerFacts
 from regent.zk_data import paths
-from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, World, active_of, stop_replica
 
@@ -72,14 +70,6 @@ class TestAtAFailover:
         context = world.fail_over().context
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
         assert not context.is_topic_queued_for_deletion("t")
-
-    def test_disabled_deletion_leaves_the_configuration_of_an_unknown_topic(self) -> None:
-        world = cluster(1, 2, delete_topic_enable=False)
-        world.put(paths.topic_config("u"), encode_entity_config({"retention.ms": "1"}))
-        world.mark_for_deletion("u")
-        world.fail_over()
-        assert world.exists(paths.topic_config("u"))
-        assert not world.exists(paths.delete_topic("u"))
 
     def test_a_broker_that_forbids_deletion_has_the_markers_removed_and_no_topic(self) -> None:
         """Its answer has come by the end of the wait for brokers, and the event of it has not."""
@@ -147,23 +137,13 @@ class TestAtAFailover:
 
 
 class TestWithinATerm:
-    def test_disabled_deletion_removes_all_markers_and_no_topic(self) -> None:
-        world = cluster(1, 2, delete_topic_enable=False)
-        active = world.fail_over()
-        world.mark_for_deletion("t", "nobody")
-        world.run(process_topic_deletion(active))
-        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-        assert deleted_replicas(world) == []
-
     def test_a_broker_that_forbids_deletions_ends_none_that_has_begun(self) -> None:
         world = cluster(1, 2)
         world.create_topic("begun", {0: (1, 2)})
         active = world.fail_over()
-        world.mark_for_deletion("begun")
-        world.run(process_topic_deletion(active))
+        world.mark_for_deletion("begun", seen_by=active)
         say(active, 1, FORBIDDING)
-        world.mark_for_deletion("t", "nobody")
-        world.run(process_topic_deletion(active))
+        world.mark_for_deletion("t", "nobody", seen_by=active)
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ("begun",)
         assert list(active.context.topics_to_be_deleted) == ["begun"]
 
@@ -174,12 +154,10 @@ class TestWithinATerm:
         world.driver.broker_settings = {1: FORBIDDING}
         active = world.fail_over()
         world.mark_for_deletion("t")
-        world.stop_broker(1)
-        world.run(process_broker_change(active))
+        world.stop_broker(1, seen_by=active)
         world.run(process_topic_deletion(active))
         world.driver.broker_settings = {1: None}
-        world.start_broker(1)
-        world.run(process_broker_change(active))
+        world.start_broker(1, seen_by=active)
         world.run(process_topic_deletion(active))
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ("t",)
         assert not active.context.is_topic_queued_for_deletion("t")

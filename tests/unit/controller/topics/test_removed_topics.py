@@ -24,20 +24,6 @@ from tests.unit.controller.topics.test_topic_changes import cluster, forget_the_
 from tests.unit.controller.world import T0, T1, World, active_of
 
 
-class TestVanishedTopics:
-    def test_a_vanished_topic_is_forgotten_without_stopping_replicas(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        forget_the_past(world)
-        world.delete(paths.topic("t"))
-        world.run(process_topic_change(active))
-        assert not active.context.cluster.has_topic("t")
-        assert active.context.replica_states_on(1) == {}
-        assert world.driver.sent == []
-        assert world.driver.views == [frozenset({"t"})]
-
-
 class TestVanishedTopicsOfWhichThereIsAnother:
     """Brokers have the former replicas, and take no leader epoch that is not higher."""
 
@@ -48,8 +34,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
     ) -> tuple[World, ActiveController]:
         """``t`` had been led for a while when somebody removed its node."""
         world, active = cluster()
-        world.create_topic("t", {0: replicas or (1, 2, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: replicas or (1, 2, 3)}, seen_by=active)
         former = msgspec.structs.replace(self.FORMER, partition_epoch=partition_epoch)
         active.context.cluster.set_leadership({T0: former}, ChangeKind.OBSERVED)
         world.delete(paths.topic("t"))
@@ -69,8 +54,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
 
     def test_its_epochs_go_on_and_who_was_in_sync_is(self) -> None:
         world, active = self.vanished()
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
         state = self.born(world, active)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
         assert state.partition_epoch > self.FORMER.partition_epoch
@@ -100,21 +84,12 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         state = world.state_of(T0)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2,))
 
-    def test_where_nobody_is_left_who_was_in_sync_all_live_replicas_are(self) -> None:
-        world, active = self.vanished()
-        world.create_topic("t", {0: (1,)})
-        world.run(process_topic_change(active))
-        state = self.born(world, active)
-        assert (state.leader, state.leader_epoch, state.isr) == (1, 8, (1,))
-
     def test_a_topic_that_is_deleted_after_that_is_a_new_one_again(self) -> None:
         world, active = self.vanished()
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
         active.context.remove_topic("t")
         world.delete(paths.topic("t"))
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2, 3), 1, 0)
 
     def test_where_it_was_to_be_deleted_all_live_replicas_are_in_sync(self) -> None:
@@ -138,8 +113,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
 
     def test_one_whose_partition_epoch_is_out_of_reach_is_born_and_named(self) -> None:
         world, active = self.vanished(partition_epoch=WRITES_MAX)
-        world.create_topic("t", {0: (1, 2, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
         assert self.born(world, active).leader_epoch == 8
         (reported,) = world.log.errors(LEFT_BEHIND)
         assert "t-0: version 10000" in str(reported["examples"])

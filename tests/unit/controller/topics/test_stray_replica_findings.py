@@ -6,7 +6,6 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replica_notes, topic_changes
@@ -168,15 +167,6 @@ class TestATopicOfThatNameAgain:
         describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
-    def test_what_it_has_deleted_it_need_not_be_asked_about(self) -> None:
-        """The replica leaves before the broker has been sent its leadership."""
-        world, active = self.back_under_another_controller()
-        answer(world, active, 3, T1)
-        assert world.exists(NOTE)
-        answer(world, active, 3, T0)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
     def test_a_confirmed_deletion_leaves_no_doubt_about_what_it_holds(self) -> None:
         """A replica leaves before its broker has answered, or was even sent, a LeaderAndIsr."""
         world = World()
@@ -190,13 +180,6 @@ class TestATopicOfThatNameAgain:
         answer(world, active, 3, T0)
         describe_log_dirs(world, active)
         assert not world.exists(NOTE)
-
-    def test_a_note_goes_when_a_member_of_the_isr_obeys(self) -> None:
-        world, active = self.in_the_isr_at_its_start()
-        self.obey(world, active, None)
-        assert deletions(world) == []
-        describe_log_dirs(world, active)
-        assert world.zookeeper.children(strays_on(3)) == ()
 
     def test_a_member_of_the_isr_that_never_hosted_the_partition_starts_empty(self) -> None:
         """It died before it was sent the deletion, and before its death was known the topic was
@@ -235,8 +218,7 @@ class TestATopicOfThatNameAgain:
 
     def test_one_that_is_being_deleted_goes_its_own_way(self) -> None:
         world, active = self.created_again(isr=(1,))
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         world.driver.take_sent()
         start_broker_3(world, active)
         assert deletions(world) == [(3, T1)]
@@ -251,8 +233,7 @@ class TestATopicOfThatNameAgain:
         is back while the deletion of the topic still waits for other brokers."""
         world, active = self.created_again(isr=(1,))
         start_broker_3(world, active)
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         world.driver.take_sent()
         answer(world, active, 3, T0, T1)
         describe_log_dirs(world, active, offline=True)
@@ -277,8 +258,7 @@ class TestANoteThatHasOutlivedItsReplica:
 
     def test_what_may_be_all_that_is_left_is_not_deleted(self) -> None:
         world, active = self.hosted_again()
-        world.stop_broker(1)
-        world.run(process_broker_change(active))
+        world.stop_broker(1, seen_by=active)
         start_broker_3(world, active)
         assert deletions(world) == [(3, T1)]
         answer(world, active, 3, T1)

@@ -6,8 +6,7 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.topics import stray_replica_notes, topic_changes
+from regent.controller.topics import stray_replica_notes
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
@@ -18,7 +17,6 @@ from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
 from tests.unit.controller.topics.deleting import (
     NOTE,
     STORAGE_ERROR,
-    UNKNOWN_SERVER_ERROR,
     answer,
     asked_for_log_dirs,
     cluster,
@@ -40,22 +38,12 @@ class TestDeletion:
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0,1]}'
 
-    def test_a_topic_all_of_whose_brokers_are_down_goes_at_once(self) -> None:
-        world, active = cluster()
-        world.create_topic("u", {0: (3,)})
-        world.run(topic_changes.process_topic_change(active))
-        world.mark_for_deletion("u")
-        world.run(topic_changes.process_topic_deletion(active))
-        assert not world.exists(paths.topic("u"))
-        assert world.exists(strays_of(3, "u"))
-
     def test_a_broker_that_dies_meanwhile_does_not_hold_it_up(self) -> None:
         world, active = cluster()
         start_broker_3(world, active)
         delete(world, active)
         assert not is_gone(world, active)
-        world.stop_broker(3)
-        world.run(process_broker_change(active))
+        world.stop_broker(3, seen_by=active)
         assert is_gone(world, active)
         assert world.exists(NOTE)
 
@@ -68,34 +56,16 @@ class TestDeletion:
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
 
-    def test_a_live_broker_that_refuses_does_hold_it_up(self) -> None:
-        world, active = cluster()
-        start_broker_3(world, active)
-        delete(world, active)
-        answer(world, active, 3, T0, T1, error=UNKNOWN_SERVER_ERROR)
-        assert world.exists(paths.topic("t"))
-        assert not world.exists(NOTE)
-
     def test_a_disk_that_is_found_to_have_failed_does_not(self) -> None:
         world, active = cluster()
         start_broker_3(world, active)
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         answer(world, active, 3, T0, error=STORAGE_ERROR)
         answer(world, active, 3, T1)
         answer(world, active, 1, T0)
         answer(world, active, 2, T1)
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
-
-    def test_a_failover_does_not_wait_either(self) -> None:
-        world, _ = cluster()
-        world.mark_for_deletion("t")
-        active = world.fail_over()
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
-        assert is_gone(world, active)
-        assert world.exists(NOTE)
 
     def test_what_an_earlier_deletion_has_left_is_kept(self) -> None:
         world, active = cluster()
@@ -105,8 +75,7 @@ class TestDeletion:
 
     def test_a_topic_whose_replicas_cannot_be_noted_stays(self) -> None:
         world, active = cluster()
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         world.driver.before = lambda effect: (
             world.put(NOTE, b"[]")  # somebody writes it between reading and writing
             if isinstance(effect, effects.Write) and NOTE in str(effect.operations)
@@ -168,8 +137,7 @@ class TestReturn:
     def test_what_a_broker_deletes_after_a_start_during_the_deletion_is_noted_before(self) -> None:
         """It is sent no LeaderAndIsr that would say whether the replica is on a failed disk."""
         world, active = cluster()
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         start_broker_3(world, active)
         assert world.exists(NOTE)
         for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
@@ -199,21 +167,10 @@ class TestReturn:
         answer(world, active, 3, T0, T1)
         assert asked_for_log_dirs(world) == [3]
         epoch = active.context.cluster.brokers[3].epoch
-        world.bounce_broker(3)
-        world.run(process_broker_change(active))
+        world.bounce_broker(3, seen_by=active)
         response = DescribeLogDirsResponse(3, 0, {"/data-0": 0}, broker_epoch=epoch)
         world.run(answers.process_describe_log_dirs_response(active, response))
         assert world.exists(NOTE)
-
-    def test_brokers_without_notes_are_not_asked_for_their_log_directories(self) -> None:
-        world, active = cluster()
-        start_broker_3(world, active)
-        world.mark_for_deletion("t")
-        world.run(topic_changes.process_topic_deletion(active))
-        for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
-            answer(world, active, broker_id, *tps)
-        assert is_gone(world, active)
-        assert asked_for_log_dirs(world) == []
 
     @pytest.mark.parametrize("bounce", [False, True])
     def test_what_the_broker_could_not_delete_is_asked_for_at_its_next_start(
@@ -225,8 +182,7 @@ class TestReturn:
         if not bounce:
             answer(world, active, 3, T0, T1, error=STORAGE_ERROR)
         world.driver.take_sent()
-        world.bounce_broker(3)
-        world.run(process_broker_change(active))
+        world.bounce_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
 
     def test_a_broker_that_came_back_under_another_controller_is_asked_at_the_failover(

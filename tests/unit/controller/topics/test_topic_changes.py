@@ -16,9 +16,9 @@ from regent.controller.topics.topic_changes import (
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.zk_data import paths
-from regent.zk_data.operations import WatchedEvent, WatchedEventType
+from regent.zk_data.operations import WatchedEvent
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr
 
 SKIPPED = "Malformed topics or partitions of topics skipped"
 
@@ -46,8 +46,7 @@ def watched(world: World) -> list[WatchedEvent]:
 class TestNewTopics:
     def test_a_new_topic_gets_leaders(self) -> None:
         world, active = cluster()
-        world.create_topic("t", {0: (1, 2), 1: (9, 3)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2), 1: (9, 3)}, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2), 1, 0)
         assert world.state(T1) == LeaderAndIsr(3, 0, (3,), 1, 0)
         assert active.context.partition_state(T0) is PartitionState.ONLINE
@@ -59,34 +58,13 @@ class TestNewTopics:
         }
         assert world.driver.views == [frozenset({"t"})]
 
-    def test_all_new_topics_go_out_in_one_batch(self) -> None:
-        world, active = cluster()
-        for i in range(20):
-            world.create_topic(f"t{i}", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        (requests,) = world.driver.sent
-        assert len(requests.leader_and_isr[1]) == 20
-
     def test_a_topic_without_a_live_replica_waits_as_new(self) -> None:
         world, active = cluster()
-        world.create_topic("t", {0: (8, 9)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (8, 9)}, seen_by=active)
         assert active.context.partition_state(T0) is PartitionState.NEW
         assert world.state(T0) is None
         assert world.driver.sent == []
         assert active.context.offline_partition_count == 0
-
-    def test_the_next_topic_and_the_growth_of_this_one_will_be_told(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
-        world.run(process_topic_change(active))
-        watched(world)
-        world.create_topic("t", {0: (1,), 1: (1,)})
-        world.create_topic("u", {0: (1,)})
-        assert watched(world) == [
-            WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.topic("t")),
-            WatchedEvent(WatchedEventType.NODE_CHILDREN_CHANGED, paths.BROKER_TOPICS),
-        ]
 
     def test_a_change_that_is_none_leads_to_nothing(self) -> None:
         world, active = cluster()
@@ -104,8 +82,7 @@ class TestNewTopics:
     def test_a_malformed_topic_does_not_keep_the_others_from_being_born(self) -> None:
         world, active = cluster()
         world.put(paths.topic("broken"), b"[1")
-        world.create_topic("t", {0: (1,)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1,)}, seen_by=active)
         assert world.state(T0) is not None
         assert not active.context.cluster.has_topic("broken")
         (reported,) = world.log.errors(SKIPPED)
@@ -122,8 +99,7 @@ class TestNewTopics:
         for number in range(30):
             world.put(paths.topic(f"broken-{number}"), b"[1")
         for number in range(5):
-            world.create_topic(f"t-{number}", {0: (1,)})
-            world.run(process_topic_change(active))
+            world.create_topic(f"t-{number}", {0: (1,)}, seen_by=active)
             world.run(process_partition_modifications(active, ["wreck"]))
         (reported,) = world.log.errors(SKIPPED)
         assert reported["znodes"] == 31
@@ -148,8 +124,7 @@ class TestNewTopics:
         self, content: bytes
     ) -> None:
         world, active = cluster()
-        world.create_topic("t", {0: (1,)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1,)}, seen_by=active)
         world.put(paths.topic("t"), content)
         world.run(process_partition_modifications(active, ["t"]))
         assert active.context.cluster.unreadable_topics.keys() == {"t"}
@@ -160,8 +135,7 @@ class TestNewTopics:
         world, active = cluster()
         endless = 300 * "a"
         world.create_topic(endless, {0: (1,)})
-        world.create_topic("t", {0: (1,)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1,)}, seen_by=active)
         assert world.state(T0) is not None
         assert not active.context.cluster.has_topic(endless)
         (reported,) = world.log.errors(SKIPPED)
@@ -179,49 +153,8 @@ class TestNewTopics:
         assert world.driver.views[-1] == frozenset({"t"})
         assert active.context.cluster.unreadable_topics == {}
 
-    def test_a_malformed_partition_does_not_keep_the_others_from_being_born(self) -> None:
-        world, active = cluster()
-        world.put(paths.topic("t"), b'{"version":2,"partitions":{"0":[1],"1":["x"]}}')
-        world.run(process_topic_change(active))
-        assert world.state(T0) is not None
-        assert list(active.context.cluster.partitions_of("t")) == [T0]
-        (reported,) = world.log.errors(SKIPPED)
-        assert f"{paths.topic('t')}: partition 1: " in str(reported["examples"])
-        assert active.context.cluster.unreadable_topics["t"].startswith("partition 1: ")
-
 
 class TestTopicIds:
-    @pytest.mark.parametrize(("protocol", "expected"), [((2, 7), None), ((2, 8), uuid.UUID(int=2))])
-    def test_a_topic_without_an_id_gets_one_from_protocol_2_8_on(
-        self, protocol: tuple[int, int], expected: uuid.UUID | None
-    ) -> None:
-        world, active = cluster()
-        active.context.cluster.inter_broker_protocol = protocol
-        world.create_topic("t", {0: (1,)})
-        world.run(process_topic_change(active))
-        assert world.topic("t").topic_id == expected
-        assert active.context.cluster.topic_ids.get("t") == expected
-        assert world.driver.sent[0].topic_ids == ({} if expected is None else {"t": expected})
-
-    def test_an_id_that_exists_is_kept_whatever_the_protocol(self) -> None:
-        world, active = cluster()
-        active.context.cluster.inter_broker_protocol = (2, 7)
-        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
-        world.run(process_topic_change(active))
-        assert active.context.cluster.topic_ids == {"t": uuid.UUID(int=77)}
-
-    def test_a_growth_in_the_very_moment_is_not_undone(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1,)})
-
-        def grow() -> None:
-            world.create_topic("t", {0: (1,), 1: (2,)})
-
-        world.driver.before = once(effects.ReadData, grow, skip=1)
-        world.run(process_topic_change(active))
-        assert list(world.topic("t").assignments) == [0, 1]
-        assert world.topic("t").topic_id == active.context.cluster.topic_ids["t"]
-
     def test_a_conflicting_change_of_the_node_is_read_once_more(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1,)})
@@ -273,8 +206,7 @@ class TestTopicIds:
 class TestGrowth:
     def grown(self) -> tuple[World, ActiveController]:
         world, active = cluster()
-        world.create_topic("t", {0: (1, 2)})
-        world.run(process_topic_change(active))
+        world.create_topic("t", {0: (1, 2)}, seen_by=active)
         forget_the_past(world)
         return world, active
 
@@ -293,26 +225,6 @@ class TestGrowth:
         assert active.context.cluster.replicas(T0) == (1, 2)
         assert world.driver.sent == []
         assert world.driver.views == []
-
-    def test_the_next_growth_will_be_told(self) -> None:
-        world, active = self.grown()
-        topic_id = active.context.cluster.topic_ids["t"]
-        world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=topic_id)
-        world.run(process_partition_modifications(active, ["t"]))
-        watched(world)
-        world.create_topic("t", {0: (1, 2), 1: (2, 3), 2: (3, 1)})
-        assert len(watched(world)) == 1
-
-    def test_a_topic_being_deleted_does_not_grow(self) -> None:
-        world, active = self.grown()
-        topic_id = active.context.cluster.topic_ids["t"]
-        active.context.queue_topic_for_deletion("t")
-        world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=topic_id)
-        world.run(process_partition_modifications(active, ["t"]))
-        assert world.topic("t").assignments == {0: ReplicaAssignment((1, 2))}
-        assert world.topic("t").topic_id == topic_id
-        assert list(active.context.cluster.partitions_of("t")) == [T0]
-        assert world.driver.sent == []
 
     def test_only_the_growth_of_a_topic_being_deleted_is_undone(self) -> None:
         world, active = self.grown()
@@ -353,53 +265,30 @@ class TestGrowth:
 class TestDeletionRequests:
     def test_markers_of_unknown_topics_are_removed(self) -> None:
         world, active = cluster()
-        world.mark_for_deletion("nobody")
-        world.run(process_topic_deletion(active))
+        world.mark_for_deletion("nobody", seen_by=active)
         assert not world.exists(paths.delete_topic("nobody"))
 
     def test_a_topic_created_and_marked_at_once_is_deleted_and_not_kept(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1, 2)})
-        world.mark_for_deletion("t")
-        world.run(process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         assert world.exists(paths.delete_topic("t"))
         assert active.context.is_topic_queued_for_deletion("t")
 
     def test_the_marker_of_a_topic_that_cannot_be_read_waits_until_it_is_mended(self) -> None:
         world, active = cluster()
         world.put(paths.topic("t"), b"[1")
-        world.mark_for_deletion("t")
-        world.run(process_topic_deletion(active))
+        world.mark_for_deletion("t", seen_by=active)
         assert world.exists(paths.delete_topic("t"))
         assert world.log.errors("Topics to be deleted cannot be read, markers left")
         world.create_topic("t", {0: (1, 2)})
         world.run(process_partition_modifications(active, ["t"]))
         assert active.context.is_topic_queued_for_deletion("t")
 
-    def test_a_marked_topic_starts_to_be_deleted_and_the_marker_stays(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        forget_the_past(world)
-        world.mark_for_deletion("t")
-        world.run(process_topic_deletion(active))
-        assert world.exists(paths.delete_topic("t"))
-        assert {s[3] for s in stop_replica(world.driver.sent)} == {False, True}
-        assert world.driver.views == [frozenset({"t"})]
-
     def test_a_topic_that_is_queued_already_is_not_started_again(self) -> None:
         world, active = cluster()
-        world.create_topic("t", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        world.mark_for_deletion("t")
-        world.run(process_topic_deletion(active))
+        world.create_topic("t", {0: (1, 2)}, seen_by=active)
+        world.mark_for_deletion("t", seen_by=active)
         forget_the_past(world)
         world.run(process_topic_deletion(active))
         assert world.driver.sent == []
-
-    def test_the_next_marker_will_be_told(self) -> None:
-        world, active = cluster()
-        world.run(process_topic_deletion(active))
-        watched(world)
-        world.mark_for_deletion("t")
-        assert [e.path for e in watched(world)] == [paths.DELETE_TOPICS]

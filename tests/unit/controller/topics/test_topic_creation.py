@@ -20,8 +20,8 @@ from regent.controller.commands import (
 from regent.controller.topics import topic_creation
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import Check
@@ -79,22 +79,6 @@ class TestCreation:
         assert ask(world, active, CreateTopic("u", 1, 1, config=small)) == (Accepted(),)
         world.delete(strays_of(9, "t"))
         assert ask(world, active, command) == (Accepted(),)
-
-    def test_the_first_leaders_follow_from_the_watch(self) -> None:
-        world, active = cluster()
-        ask(world, active, CreateTopic("t", 1, 1))
-        assert not active.context.cluster.has_topic("t")
-        world.run(process_topic_change(active))
-        assert world.state(TopicPartition("t", 0)) == LeaderAndIsr(1, 0, (1,), 1, 0)
-
-    @pytest.mark.parametrize(("protocol", "has_id"), [((2, 7), False), ((2, 8), True)])
-    def test_a_topic_has_an_id_from_protocol_2_8_on(
-        self, protocol: tuple[int, int], has_id: bool
-    ) -> None:
-        world, active = cluster()
-        active.context.cluster.inter_broker_protocol = protocol
-        ask(world, active, CreateTopic("t", 1, 1))
-        assert (world.topic("t").topic_id is not None) is has_id
 
     def test_configuration_and_topic_are_written_together_behind_the_fence(self) -> None:
         world, active = cluster()
@@ -234,8 +218,7 @@ class TestRefusals:
     )
     def test_names_that_metrics_cannot_tell_apart(self, existing: str, name: str) -> None:
         world, active = cluster()
-        world.create_topic(existing, {0: (1,)})
-        world.run(process_topic_change(active))
+        world.create_topic(existing, {0: (1,)}, seen_by=active)
         (outcome,) = ask(world, active, CreateTopic(name, 1, 1))
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.TOPIC_NAME_COLLISION
@@ -257,12 +240,6 @@ class TestRefusals:
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.INVALID_REPLICA_ASSIGNMENT
         assert "have no rack" in outcome.message
-
-    def test_without_brokers_there_is_no_place(self) -> None:
-        world = World()
-        (outcome,) = ask(world, world.fail_over(), CreateTopic("t", 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert "no broker is live" in outcome.message
 
 
 class TestTogether:
@@ -327,13 +304,6 @@ class TestTogether:
         (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
         assert isinstance(outcome, Rejected)
         assert outcome.reason is Reason.CONCURRENT_CHANGE
-        assert not world.exists(paths.topic("t"))
-
-    def test_a_controller_that_has_moved_creates_nothing(self) -> None:
-        world, active = cluster()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            ask(world, active, CreateTopic("t", 1, 1))
         assert not world.exists(paths.topic("t"))
 
 

@@ -8,17 +8,13 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
-from regent.controller.state.states import PartitionState, ReplicaState
-from regent.controller.topics import topic_changes
+from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_id_notes import incarnations
 from regent.model.errors import (
     ControllerMovedError,
-    StaleControllerEpochError,
-    UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
@@ -45,8 +41,7 @@ def cluster(*topics: str, **settings: bool) -> tuple[World, ActiveController]:
 
 
 def delete(world: World, active: ActiveController, *topics: str) -> None:
-    world.mark_for_deletion(*topics)
-    world.run(topic_changes.process_topic_deletion(active))
+    world.mark_for_deletion(*topics, seen_by=active)
 
 
 def answer(
@@ -97,36 +92,15 @@ class TestStart:
         ]
         assert set(replica_states(active).values()) == {"DELETION_STARTED"}
 
-    def test_no_leader_and_isr_is_sent_for_a_topic_being_deleted(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        assert [r.leader_and_isr for r in world.driver.sent if r.leader_and_isr] == []
-
-    def test_its_partitions_do_not_exist_any_more_and_do_not_count_as_offline(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        assert active.context.partition_state(T0) is PartitionState.NON_EXISTENT
-        assert active.context.offline_partition_count == 0
-        assert list(active.context.topics_with_deletion_started) == ["t"]
-
     def test_a_partition_state_that_cannot_be_read_does_not_stand_in_the_way(self) -> None:
         world, active = cluster()
         world.put(paths.partition_state(T0), b"[1")
         delete(world, active, "t")
         assert set(replica_states(active).values()) == {"DELETION_STARTED"}
 
-    def test_topics_start_together(self) -> None:
-        topics = [f"t{i}" for i in range(20)]
-        world, active = cluster(*topics)
-        delete(world, active, *topics)
-        stops = [r for r in world.driver.sent if r.stop_replica]
-        assert len(stops) == 2
-        assert all(len(r.stop_replica[2]) == 40 for r in stops)
-
     def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
-        world.create_topic("unborn", {0: (9,)})
-        world.run(topic_changes.process_topic_change(active))
+        world.create_topic("unborn", {0: (9,)}, seen_by=active)
         delete(world, active, "unborn")
         assert replica_states(active, "unborn") == {"0 on 9": "DELETION_INELIGIBLE"}
         assert not active.context.partition_states.keys() & {TopicPartition("unborn", 0)}
@@ -147,14 +121,6 @@ class TestCompletion:
         assert not world.exists(paths.delete_topic("t"))
         assert not active.context.cluster.has_topic("t")
         assert world.driver.views[-1] == frozenset({"t"})
-
-    def test_until_then_the_topic_stays(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T0, T1)
-        assert world.exists(paths.topic("t"))
-        assert replica_states(active)["1 on 3"] == "DELETION_STARTED"
 
     def test_what_lies_below_goes_first_and_the_last_nodes_go_in_one_transaction(self) -> None:
         world, active = cluster()
@@ -237,23 +203,6 @@ class TestCompletion:
         assert world.exists(paths.delete_topic("u"))
         assert len(world.log.errors("Topic nodes not deleted")) == 1
 
-    def test_one_topic_that_may_not_be_removed_does_not_keep_the_others(self) -> None:
-        world, active = cluster("t", "u")
-        delete(world, active, "t", "u")
-
-        def deny(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.Multi) and Delete(paths.topic("u")) in effect.operations:
-                raise UnexpectedZooKeeperError("NOAUTH", paths.topic("u"))
-
-        world.driver.before = deny
-        for broker_id in BROKERS:
-            answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
-        assert list(active.context.cluster.topics) == ["u"]
-        assert world.exists(paths.delete_topic("u"))
-        (reported,) = world.log.errors("Topic nodes not deleted")
-        assert reported["topics"] == ["u"]
-        assert "NOAUTH for /brokers/topics/u" in str(reported["answers"])
-
     def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
         topics = [f"t{i}" for i in range(20)]
         world, active = cluster(*topics)
@@ -312,8 +261,7 @@ class TestObstacles:
 
     def test_a_dead_broker_puts_the_topic_off_but_live_replicas_go(self) -> None:
         world, active = cluster()
-        world.stop_broker(3)
-        world.run(process_broker_change(active))
+        world.stop_broker(3, seen_by=active)
         delete(world, active, "t")
         assert replica_states(active) == {
             "0 on 1": "DELETION_STARTED",
@@ -323,40 +271,13 @@ class TestObstacles:
         }
         assert list(active.context.topics_ineligible_for_deletion) == ["t"]
 
-    def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
-        world, active = cluster(deletion_waits_for_brokers=True)
-        world.stop_broker(3)
-        world.run(process_broker_change(active))
-        delete(world, active, "t")
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T0, T1)
-        assert replica_states(active)["1 on 3"] == "OFFLINE"
-        world.driver.take_sent()
-        world.start_broker(3)
-        world.run(process_broker_change(active))
-        assert stop_replica(world.driver.sent)[-1] == (3, T1, -2, True)
-        answer(world, active, 3, T1)
-        assert not world.exists(paths.topic("t"))
-
-    def test_a_broker_that_dies_meanwhile_puts_the_topic_off(self) -> None:
-        world, active = cluster(deletion_waits_for_brokers=True)
-        delete(world, active, "t")
-        world.stop_broker(3)
-        world.run(process_broker_change(active))
-        assert replica_states(active)["1 on 3"] == "DELETION_INELIGIBLE"
-        assert list(active.context.topics_ineligible_for_deletion) == ["t"]
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T0, T1)
-        assert world.exists(paths.topic("t"))
-
     def test_a_broker_that_bounces_meanwhile_is_asked_again(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         delete(world, active, "t")
         answer(world, active, 1, T0)
         answer(world, active, 2, T0, T1)
         world.driver.take_sent()
-        world.bounce_broker(3)
-        world.run(process_broker_change(active))
+        world.bounce_broker(3, seen_by=active)
         assert (3, T1, -2, True) in stop_replica(world.driver.sent)
         answer(world, active, 3, T1)
         assert not world.exists(paths.topic("t"))
@@ -420,6 +341,19 @@ class TestObstacles:
         world.run(active.deletions.resume_for(["t"]))
         assert stop_replica(world.driver.sent)
 
+    def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
+        world, active = cluster(deletion_waits_for_brokers=True)
+        world.stop_broker(3, seen_by=active)
+        delete(world, active, "t")
+        answer(world, active, 1, T0)
+        answer(world, active, 2, T0, T1)
+        assert replica_states(active)["1 on 3"] == "OFFLINE"
+        world.driver.take_sent()
+        world.start_broker(3, seen_by=active)
+        assert stop_replica(world.driver.sent)[-1] == (3, T1, -2, True)
+        answer(world, active, 3, T1)
+        assert not world.exists(paths.topic("t"))
+
 
 class TestAnswersThatDoNotCount:
     def test_an_answer_to_a_stop_without_deletion(self) -> None:
@@ -433,18 +367,6 @@ class TestAnswersThatDoNotCount:
         answer(world, active, 1, T0)
         assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
         assert world.log.errors("Illegal replica transition") == []
-
-    def test_a_broker_that_obeys_a_newer_controller_makes_us_resign(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        with pytest.raises(StaleControllerEpochError):
-            answer(world, active, 1, T0, error_code=11)
-
-
-def test_deletion_shrinks_the_isrs_as_any_other_stop_does() -> None:
-    world, active = cluster()
-    delete(world, active, "t")
-    assert world.state(T0) == LeaderAndIsr(-1, 7, (2,), 1, 2)
 
 
 class TestView:
@@ -465,7 +387,3 @@ class TestView:
         answer(world, active, 1, T0)
         assert self._published(world) == [frozenset({"t"})]
         assert self._awaited(active) == (2, 3)
-
-    def test_a_topic_that_is_not_deleted_waits_for_nobody(self) -> None:
-        _, active = cluster()
-        assert self._awaited(active) == ()

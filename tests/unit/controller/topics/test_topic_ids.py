@@ -17,7 +17,6 @@ from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
 from regent.zk_data.topic_ids import TOPIC_IDS
-from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, World, active_of, leader_and_isr
 
 ID, OTHER = uuid.UUID(int=77), uuid.UUID(int=88)
@@ -88,21 +87,6 @@ class TestWhileThisProcessLeads:
         assert cluster.context.restored_topic_ids == 1
         assert cluster.logged("Topic ids restored: a client") == 1
         assert all(sent.topic_ids == {"t": ID} for sent in cluster.world.driver.sent)
-
-    def test_what_changes_in_between_is_kept(self) -> None:
-        cluster = Cluster()
-        cluster.rewrite(ONE)
-        cluster.world.driver.before = once(effects.Write, lambda: cluster.rewrite(TWO))
-        cluster.world.deliver(cluster.controller)
-        assert cluster.world.topic("t").topic_id == ID
-        assert sorted(cluster.world.topic("t").assignments) == [0, 1]
-
-    def test_a_topic_with_a_part_that_cannot_be_read_is_not_written_back(self) -> None:
-        cluster = Cluster()
-        damaged = b'{"version":2,"partitions":{"0":[1,2],"1":["x"]}}'
-        cluster.world.put(paths.topic("t"), damaged)
-        cluster.world.deliver(cluster.controller)
-        assert cluster.world.node(paths.topic("t")).data == damaged
 
     def test_another_id_is_replaced_by_the_one_that_brokers_host(self) -> None:
         cluster = Cluster()
@@ -242,13 +226,6 @@ class TestNotes:
         cluster.world.put(paths.topic("t"), b"?")
         cluster.fail_over()
         assert cluster.notes() == ["t"]
-
-    def test_a_node_that_is_none_of_ours_is_left_alone(self) -> None:
-        cluster = Cluster()
-        for name in ("t", "t,x", ",1"):
-            cluster.world.put(f"{TOPIC_IDS}/{name}")
-        cluster.fail_over()
-        assert len(cluster.world.zookeeper.children(TOPIC_IDS)) == 4
 
     def test_a_malformed_note_says_nothing(self) -> None:
         cluster = Cluster()

@@ -83,12 +83,6 @@ def test_what_has_come_meanwhile_is_processed_before_the_next_part(world: World)
     assert queue.kinds() == ["BrokerChange", "TopicsUnwatched"]
 
 
-def test_nodes_that_have_not_changed_cost_a_reading_and_nothing_else(world: World) -> None:
-    active = taken_over(world)
-    kinds = [type(effect) for effect in next_part(world, active)]
-    assert kinds == [effects.ReadData, effects.Enqueue]
-
-
 def test_only_what_has_changed_since_the_copy_is_processed(world: World) -> None:
     active = taken_over(world)
     world.create_topic("b", {0: (1, 2), 1: (2, 1), 2: (2,)})
@@ -106,9 +100,3 @@ def test_a_topic_that_is_gone_meanwhile_is_left_to_the_list_of_topics(world: Wor
     next_part(world, active)
     listed = WatchedEvent(WatchedEventType.NODE_CHILDREN_CHANGED, paths.BROKER_TOPICS)
     assert listed in world.driver.client.take_events()
-
-
-def test_topics_that_were_read_have_their_watches_already(world: World) -> None:
-    world.driver.standby = lambda: None
-    world.fail_over()
-    assert unwatched_topics.TIMER not in world.driver.timers
