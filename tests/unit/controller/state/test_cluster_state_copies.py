@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -57,21 +56,6 @@ def described(state: ClusterState) -> dict[str, object]:
         "leadership": dict(state.leadership),
         "twins": {t: sorted(state.topics_with_metric_name("b_c")) for t in state.topics},
     }
-
-
-@pytest.mark.parametrize("changed", ["the copy", "the original"])
-@pytest.mark.parametrize("change", CHANGES)
-def test_a_change_of_one_does_not_change_the_other(change: str, changed: str) -> None:
-    original = cluster()
-    copy = original.copy_topics()
-    before = described(original)
-    assert described(copy) == before
-    one, other = (copy, original) if changed == "the copy" else (original, copy)
-    CHANGES[change](one)
-    assert described(other) == before
-    alone = cluster()
-    CHANGES[change](alone)
-    assert described(one) == described(alone)
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.sampled_from([*CHANGES, "copy"])), max_size=30))

@@ -20,16 +20,6 @@ OTHER = TopicPartition("t", 1)
 
 
 class TestBrokers:
-    def test_brokers_are_kept_in_order_of_their_ids(self) -> None:
-        context = make_context(3, 1)
-        context.add_live_brokers([make_broker(2)])
-        assert list(context.cluster.brokers) == [1, 2, 3]
-
-    def test_a_registration_replaces_the_one_before(self) -> None:
-        context = make_context(1)
-        context.add_live_brokers([make_broker(1, epoch=9)])
-        assert context.cluster.brokers[1].epoch == 9
-
     def test_a_broker_that_is_shutting_down_is_not_live_but_still_there(self) -> None:
         context = make_context(1, 2)
         context.mark_shutting_down(1)
@@ -53,13 +43,6 @@ class TestFailedDirs:
         assert not context.is_replica_online(1, TP)
         assert context.is_replica_online(1, OTHER)
         assert context.is_broker_online(1)
-
-    def test_an_emptied_list_leaves_no_trace(self) -> None:
-        context = make_context(1)
-        context.set_replicas_on_offline_dirs(1, [TP])
-        context.set_replicas_on_offline_dirs(1, [])
-        assert not context.has_offline_replicas
-        assert context.is_replica_online(1, TP)
 
     def test_the_replicas_of_a_removed_topic_leave_no_trace(self) -> None:
         context = make_context(1)
@@ -101,44 +84,8 @@ class TestTopics:
         context.cluster.add_topic("t", None)
         assert context.cluster.topic_ids == {"t": uuid.UUID(int=7)}
 
-    def test_an_unknown_partition_has_no_replicas(self) -> None:
-        context = make_context()
-        context.set_assignment(TP, ReplicaAssignment((1,)))
-        assert context.cluster.assignment(OTHER) is None
-        assert context.cluster.assignment(TopicPartition("u", 0)) is None
-        assert context.cluster.replicas(OTHER) == ()
-
-    def test_a_partition_is_being_reassigned_while_replicas_come_or_go(self) -> None:
-        context = make_context()
-        context.set_assignment(TP, ReplicaAssignment((1, 2), (2,), ()))
-        context.set_assignment(OTHER, ReplicaAssignment((1,), (), (1,)))
-        assert list(context.cluster.partitions_being_reassigned) == [TP, OTHER]
-        context.set_assignment(TP, ReplicaAssignment((1, 2)))
-        assert list(context.cluster.partitions_being_reassigned) == [OTHER]
-
-    def test_assignments_of_one_topic_can_be_set_together(self) -> None:
-        context = make_context()
-        context.set_assignments("t", {TP: ReplicaAssignment((1, 2), (2,), ())})
-        assert list(context.cluster.partitions_being_reassigned) == [TP]
-        finished = {TP: ReplicaAssignment((1, 2)), OTHER: ReplicaAssignment((2,))}
-        context.set_assignments("t", finished)
-        assert dict(context.cluster.partitions_of("t")) == finished
-        assert list(context.cluster.partitions_being_reassigned) == []
-
 
 class TestReplicas:
-    def test_unknown_replicas_do_not_exist(self) -> None:
-        context = make_context(1)
-        assert context.replica_state(1, TP) is ReplicaState.NON_EXISTENT
-        context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
-        assert context.replica_states_on(1) == {}
-
-    def test_forgotten_replicas_do_not_exist_any_more(self) -> None:
-        context = make_context(1)
-        context.set_replica_states(1, [TP, OTHER], ReplicaState.DELETION_SUCCESSFUL)
-        context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
-        assert list(context.replica_states_on(1)) == [OTHER]
-
     def test_replicas_of_a_topic_in_a_state_by_broker(self) -> None:
         context = make_context(1, 2)
         for tp in (TP, OTHER):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.answers import (
     process_leader_and_isr_response,
@@ -13,7 +12,6 @@ from regent.controller.brokers.answers import (
 )
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.topics.topic_changes import process_topic_change
-from regent.controller.view import RefusedReplica
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
@@ -116,8 +114,7 @@ class TestTaken:
     def test_however_many_are_refused_the_log_and_the_sample_stay_small(
         self, world: World, active: ActiveController
     ) -> None:
-        world.create_topic("many", dict.fromkeys(range(100), (1, 2)))
-        world.run(process_topic_change(active))
+        world.create_topic("many", dict.fromkeys(range(100), (1, 2)), seen_by=active)
         answer(world, active, 1, {}, *active.context.cluster.partitions_of("many"), error_code=-1)
         (reported,) = world.log.errors("Replicas refused by their broker")
         names = reported["replicas"]
@@ -133,12 +130,6 @@ class TestTaken:
             answer(world, active, 1, {T0: UNKNOWN_SERVER_ERROR})
         assert len(world.log.errors("Replicas refused by their broker")) == 1
         assert world.driver.views == [frozenset({"t"})]
-
-    def test_what_a_broker_does_not_host_it_may_refuse(
-        self, world: World, active: ActiveController
-    ) -> None:
-        answer(world, active, 1, {TopicPartition("gone", 0): UNKNOWN_TOPIC_OR_PARTITION})
-        assert refused(active) == {}
 
 
 class TestNormalAnswers:
@@ -232,15 +223,5 @@ class TestMetadata:
         self, world: World, active: ActiveController
     ) -> None:
         self.answer(world, active, CLUSTER_AUTHORIZATION_FAILED)
-        world.bounce_broker(1)
-        world.run(process_broker_change(active))
+        world.bounce_broker(1, seen_by=active)
         assert active.context.refusals.metadata == {}
-
-
-def test_a_failed_log_dir_is_acted_upon_beside_a_refusal(
-    world: World, active: ActiveController
-) -> None:
-    answer(world, active, 1, {T1: KAFKA_STORAGE_ERROR, U0: UNKNOWN_SERVER_ERROR})
-    assert T1 in active.context.replicas_on_offline_dirs(1)
-    assert active.context.refusals.sample() == (RefusedReplica("u", 0, 1, "UNKNOWN_SERVER_ERROR"),)
-    assert any(isinstance(x, effects.SendRequests) for x in world.driver.performed)

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import pytest
 
 from regent.controller.state.causes import CauseKind, ChangeKind
-from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -197,12 +196,6 @@ class TestTheClusterState:
         assert (trail.before, trail.now) == (state(5, 1), None)
         assert trail.changes[0].kind is ChangeKind.UNREADABLE
 
-    def test_without_a_recorder_it_just_changes(self) -> None:
-        cluster = ClusterState()
-        cluster.set_leadership({T0: state(0, 1)})
-        cluster.forget_leadership(T0)
-        assert not cluster.leadership
-
     def test_a_removed_topic_takes_its_trail_along(self) -> None:
         context = make_context(1)
         context.cluster.add_topic("t", None)
@@ -214,12 +207,6 @@ class TestTheClusterState:
 
 
 class TestWhatItCosts:
-    def test_nothing_is_stored_for_partitions_that_have_not_changed(self) -> None:
-        context = make_context(1)
-        partitions = [TopicPartition("t", p) for p in range(10_000)]
-        context.cluster.load_leadership({tp: state(0, 1, 2) for tp in partitions})
-        assert len(context.trail.partitions) == len(context.trail) == 0
-
     def test_what_one_event_changes_shares_its_cause_and_its_states(self) -> None:
         context = make_context(1, 2)
         partitions = [TopicPartition("t", p) for p in range(5_000)]

@@ -8,11 +8,9 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.config import MissingCluster
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.term.watches import event_of
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import paths
-from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.world import CLUSTER, World, active_of
@@ -100,10 +98,6 @@ class TestMissing:
 
 
 class TestChanged:
-    def test_the_id_of_the_cluster_is_read_at_the_election(self) -> None:
-        controller = World().active_controller()
-        assert active_of(controller).context.cluster.cluster_id == CLUSTER
-
     @pytest.mark.parametrize("change", ["another id", "no id", "garbage"])
     def test_a_running_controller_gives_up_and_says_why(self, change: str) -> None:
         world = World()
@@ -173,15 +167,3 @@ class TestChanged:
         world.process(controller, e.SessionReconnected())
         assert controller.active is None
         assert OTHER in (controller.life.refusal or "")
-
-
-@pytest.mark.parametrize(
-    "kind",
-    [
-        WatchedEventType.NODE_CREATED,
-        WatchedEventType.NODE_DATA_CHANGED,
-        WatchedEventType.NODE_DELETED,
-    ],
-)
-def test_whatever_happens_to_the_node_of_the_id_is_an_event(kind: WatchedEventType) -> None:
-    assert event_of(WatchedEvent(kind, paths.CLUSTER_ID)) == e.ClusterIdChange()

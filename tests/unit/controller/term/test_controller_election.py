@@ -12,7 +12,6 @@ from regent.controller.term.controller_election import (
     UNKNOWN_CONTROLLER,
     Holder,
     elect,
-    release,
     watch_controller,
 )
 from regent.model.active_regent import ActiveRegent, ServedResources
@@ -24,7 +23,7 @@ from regent.model.errors import (
 )
 from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data import paths
-from regent.zk_data.controller import decode_controller, decode_election_path, encode_controller
+from regent.zk_data.controller import decode_controller, encode_controller
 from regent.zk_data.operations import Create
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World
@@ -72,20 +71,6 @@ class TestElection:
         assert holder(world) == CONTROLLER_ID
         assert world.driver.transactions() == 1
 
-    def test_the_epoch_goes_on_where_it_was(self) -> None:
-        world = World()
-        world.put(paths.CONTROLLER_EPOCH, b"41")
-        context = stand(world)
-        assert context is not None
-        assert context.term.epoch == 42
-        assert epoch(world) == (b"42", context.term.epoch_zk_version)
-
-    def test_a_malformed_holder_is_replaced_as_any_other(self) -> None:
-        world = World()
-        world.outsider.multi([Create(paths.CONTROLLER, b"?", ephemeral=True)])
-        assert stand(world) is not None
-        assert holder(world) == CONTROLLER_ID
-
     def test_without_a_readable_epoch_nothing_is_done(self) -> None:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"one")
@@ -100,13 +85,6 @@ class TestElection:
         assert stand(world) is None
         assert holder(world) == 2
         assert epoch(world)[0] == b"2"
-
-    def test_losing_the_race_for_the_very_first_epoch_node_is_fine(self) -> None:
-        world = World()
-        world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"0"))
-        context = stand(world)
-        assert context is not None
-        assert context.term.epoch == 1
 
     def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
         world = World()
@@ -183,15 +161,6 @@ KRAFT = b'{"version":2,"brokerid":3000,"timestamp":"0","kraftControllerEpoch":4}
 
 
 class TestMigrationToKraft:
-    def test_its_controller_is_not_deposed_and_the_way_out_is_named(self) -> None:
-        world = World()
-        world.put(paths.CONTROLLER_EPOCH, b"7")
-        world.put(paths.CONTROLLER, KRAFT)
-        with pytest.raises(UnsupportedClusterError, match=r"persistent.*Uninstall Regent"):
-            stand(world)
-        assert holder(world) == 3000
-        assert epoch(world)[0] == b"7"
-
     @pytest.mark.parametrize("content", [b"", b"[]", b'{"version":1}', encode_controller(1, 0)])
     def test_a_persistent_node_that_kraft_has_not_written_is_replaced(self, content: bytes) -> None:
         world = World()
@@ -257,12 +226,6 @@ class TestAnotherRegentThatLeads:
         self.other(world, election_path)
         assert stand(world) is not None
 
-    def test_what_we_write_says_where_we_are_elected(self) -> None:
-        world = World(election_path="/here")
-        stand(world)
-        node = world.node(paths.CONTROLLER)
-        assert decode_election_path(node.data) == "/here"
-
     def test_what_we_write_says_which_resources_we_serve(self) -> None:
         served = ServedResources("kafka/regent", ("shop",))
         world = World(resources=served)
@@ -293,24 +256,6 @@ class TestAnotherRegentThatLeads:
         world.deliver(controller)
         world.process(controller, world.driver.timers["reelect"].event)
         assert holder(world) == self.OTHER
-
-
-class TestRelease:
-    def test_the_node_is_deleted_and_the_epoch_stays(self) -> None:
-        world = World()
-        context = stand(world)
-        assert context is not None
-        assert world.run(release(context.term, world.log, is_registered=False))
-        assert not world.exists(paths.CONTROLLER)
-        assert epoch(world) == (b"1", 1)
-
-    def test_a_successor_is_left_alone(self) -> None:
-        world = World()
-        context = stand(world)
-        assert context is not None
-        world.elect_rival()
-        assert not world.run(release(context.term, world.log, is_registered=False))
-        assert holder(world) == 1
 
 
 class TestWatch:

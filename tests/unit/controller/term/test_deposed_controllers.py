@@ -55,24 +55,9 @@ def test_a_broker_that_was_the_controller_is_noted_and_named_at_the_hand_back(
     assert hand_back(world, controller) == [[1]]
 
 
-def test_where_nobody_was_deposed_nobody_is_named() -> None:
-    world = World()
-    world.start_broker(1)
-    controller = world.active_controller()
-    assert noted(world) == {}
-    assert hand_back(world, controller) == []
-
-
 def test_a_restart_is_the_end_of_it(world: World) -> None:
     controller = world.active_controller()
     world.bounce_broker(1)
-    world.deliver(controller)
-    assert hand_back(world, controller) == []
-
-
-def test_a_broker_that_is_down_is_not_named(world: World) -> None:
-    controller = world.active_controller()
-    world.stop_broker(1)
     world.deliver(controller)
     assert hand_back(world, controller) == []
 

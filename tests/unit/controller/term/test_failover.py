@@ -18,7 +18,6 @@ from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
 from regent.model.partition import (
     NO_LEADER,
     LeaderAndIsr,
-    ReplicaAssignment,
     TopicPartition,
 )
 from regent.zk_data import paths
@@ -122,10 +121,6 @@ class TestOrder:
         positions = [reading(world, path) for path in read]
         assert positions == sorted(positions)
 
-    def test_channels_open_before_anything_is_sent(self, world: World) -> None:
-        kinds = [type(e) for e in world.driver.performed]
-        assert kinds.index(effects.UpdateChannels) < kinds.index(effects.SendRequests)
-
     def test_they_are_those_of_the_term(self) -> None:
         world = cluster(1, 2)
         term = world.fail_over().context.term
@@ -175,10 +170,6 @@ class TestOrder:
         assert deleting
         assert min(deleting) > 3
 
-    def test_the_view_is_published_when_everything_is_done(self, world: World) -> None:
-        assert world.driver.performed[-1] == effects.PublishView(None)
-        assert world.driver.views[-1] is None
-
 
 class TestLoading:
     def test_everything_is_read_in_a_handful_of_effects(self) -> None:
@@ -204,26 +195,6 @@ class TestLoading:
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
         assert world.state(T1) == LeaderAndIsr(2, 0, (2, 1), 1, 0)
         assert leader_and_isr(world.driver.sent)[1] == {T0: False, T1: True}
-
-    def test_a_leader_minus_one_with_a_live_isr_is_replaced(self) -> None:
-        world = cluster(1, 2)
-        world.create_topic("t", {0: (1, 2)})
-        world.set_state(T0, -1, (2,), leader_epoch=5)
-        world.fail_over()
-        assert world.state(T0) == LeaderAndIsr(2, 6, (2,), 1, 1)
-
-    def test_a_reassignment_under_way_is_known(self) -> None:
-        world = cluster(1, 2, 3)
-        world.create_topic("t", {0: ReplicaAssignment((3, 1, 2), (3,), (2,))})
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        context = world.fail_over().context
-        assert list(context.cluster.partitions_being_reassigned) == [T0]
-
-    def test_without_brokers_and_topics_there_is_nothing_to_send(self) -> None:
-        world = cluster()
-        active = world.fail_over()
-        assert active.context.cluster.partition_count == 0
-        assert world.driver.sent == []
 
     def test_an_empty_zookeeper_gets_what_a_broker_would_create(self) -> None:
         world = cluster()
@@ -303,15 +274,6 @@ class TestLoading:
         assert [requests.leader_and_isr for requests in world.driver.sent] == [{}]
         assert world.state(T0) is None
 
-    def test_an_unreadable_partition_state_without_a_live_replica_counts_as_offline(self) -> None:
-        """As ``regent status`` has it: it is not a partition that never had a leader."""
-        world = cluster(1)
-        world.create_topic("t", {0: (2,)})
-        world.put(paths.partition_state(T0), b"{")
-        context = world.fail_over().context
-        assert context.partition_state(T0) is PartitionState.OFFLINE
-        assert (context.offline_partition_count, context.new_partition_count) == (1, 0)
-
 
 class TestWatches:
     def test_everything_that_can_change_is_watched(self) -> None:
@@ -342,12 +304,6 @@ class TestWatches:
 
 
 class TestDeletions:
-    def test_markers_of_unknown_topics_are_removed(self) -> None:
-        world = cluster(1)
-        world.mark_for_deletion("nobody")
-        world.fail_over()
-        assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-
     def test_a_deletion_that_ended_at_the_topics_node_is_completed(self) -> None:
         """Kafka's controllers remove node, configuration and marker one after the other."""
         world = cluster(1)
@@ -377,24 +333,6 @@ class TestDeletions:
         assert {s[0] for s in stop_replica(world.driver.sent) if s[3]} == {1, 2}
         assert context.replica_state(1, T0) is ReplicaState.DELETION_STARTED
         assert context.offline_partition_count == 0
-
-    def test_a_topic_with_a_replica_on_a_dead_broker_waits_for_it(self) -> None:
-        world = cluster(1, deletion_waits_for_brokers=True)
-        world.create_led_topic("t", {0: (1, 2)}, leader_epoch=7)
-        world.mark_for_deletion("t")
-        context = world.fail_over().context
-        assert list(context.topics_ineligible_for_deletion) == ["t"]
-        assert [s for s in stop_replica(world.driver.sent) if s[3]] == []
-
-    def test_a_topic_under_reassignment_is_deleted_wherever_it_has_replicas(self) -> None:
-        world = cluster(1, 2)
-        world.create_topic("t", {0: ReplicaAssignment((2, 1), (2,), (1,))})
-        world.set_state(T0, 1, (1,), leader_epoch=7)
-        world.mark_for_deletion("t")
-        context = world.fail_over().context
-        assert list(context.topics_with_deletion_started) == ["t"]
-        deleted = [(b, d) for b, _, _, d in stop_replica(world.driver.sent) if d]
-        assert deleted == [(2, True), (1, True)]
 
 
 def test_partitions_of_a_topic_are_announced_next_to_each_other() -> None:

@@ -213,19 +213,6 @@ def test_a_partition_whose_state_the_copy_leaves_out_is_not_new(world: World) ->
     assert f"{paths.partition_state(tp)}: " in str(error["examples"])
 
 
-def test_a_malformed_topic_is_left_out_and_watched(world: World) -> None:
-    world.put(paths.topic("bad"), b"no topic")
-    active = world.fail_over()
-    assert loaded_from(world) == ["standby"]
-    assert not active.context.cluster.has_topic("bad")
-    world.run(process_topics_unwatched(active))
-    (error,) = world.log.errors("Malformed topics or partitions of topics skipped")
-    assert f"{paths.topic('bad')}: " in str(error["examples"])
-    world.create_topic("bad", {0: (1,)})
-    repaired = WatchedEvent(WatchedEventType.NODE_DATA_CHANGED, paths.topic("bad"))
-    assert repaired in world.driver.client.take_events()
-
-
 def test_what_was_prepared_is_sent_as_it_is(world: World) -> None:
     """Of v, whose leader is alive; the others get another leader or another ISR."""
     v0 = TopicPartition("v", 0)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.zk_data import paths
-from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import T0, T1, World, active_of
 
 
@@ -45,14 +44,6 @@ def test_one_that_was_overwritten_costs_its_broker_no_leader_in_the_next_term() 
     world.start_broker(1, port=9093)
     world.deliver(controller)
     assert active_of(controller).context.cluster.brokers[1].endpoints[0].port == 9093
-
-
-def test_one_that_may_not_be_read_costs_its_broker_no_leader_in_the_next_term() -> None:
-    world, controller = led_by_broker_1()
-    take_rights(world, (paths.broker_id(1), Right.READ))
-    world.process(controller, e.SessionReconnected())
-    lose_and_win(world, controller)
-    assert leaders(world) == [(1, (1, 2)), (1, (1,))]
 
 
 def test_one_of_another_life_is_skipped() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.state.states import PartitionState
 from regent.controller.term.watches import event_of
@@ -118,28 +117,6 @@ def test_a_successor_elected_meanwhile_is_found(world: World, controller_id: int
     world.process(controller, e.SessionReconnected())
     assert controller.active is None
     assert controller.life.controller_id_seen == controller_id
-
-
-def test_nothing_happened_and_nothing_is_sent(world: World) -> None:
-    controller = world.active_controller()
-    world.driver.client.disconnect()
-    world.driver.client.reconnect()
-    world.driver.take_sent()
-    world.process(controller, e.SessionReconnected())
-    assert world.driver.sent == []
-    assert not any(isinstance(x, effects.Resigned) for x in world.driver.performed)
-
-
-def test_a_process_that_is_not_the_controller_only_looks_who_is(world: World) -> None:
-    world.elect_rival(1)
-    controller = world.controller()
-    world.process(controller, e.Startup())
-    world.driver.client.disconnect()
-    world.elect_rival(2)
-    world.driver.client.reconnect()
-    world.process(controller, e.SessionReconnected())
-    assert controller.life.controller_id_seen == 2
-    assert controller.active is None
 
 
 def test_requested_and_advanced_reassignments_are_found(world: World) -> None:

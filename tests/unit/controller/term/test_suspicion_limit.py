@@ -21,10 +21,6 @@ def allows(limit: SuspicionLimit, now_ms: int) -> bool:
     return limit.allows(now_ms, registered={OTHER})
 
 
-def test_the_first_suspicion_is_acted_upon(limit: SuspicionLimit) -> None:
-    assert allows(limit, NOW)
-
-
 def test_the_wait_doubles_up_to_its_bound(limit: SuspicionLimit) -> None:
     now = NOW
     for wait in (30, 60, 100, 100):

@@ -19,7 +19,7 @@ from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, SetData
 from tests.unit.controller.processes import queues_up_again
-from tests.unit.controller.world import CONTROLLER_ID, World, make_broker
+from tests.unit.controller.world import World, make_broker
 
 PLAINTEXT = {"PLAINTEXT": Address("regent", 9095)}
 
@@ -30,10 +30,6 @@ def broker(broker_id: int, listeners: dict[str, str], *, version: int = 5) -> Br
         for i, (name, protocol) in enumerate(listeners.items())
     )
     return Broker(broker_id, 1, endpoints, registration_version=version)
-
-
-def test_brokers_below_2_7_ask_nothing() -> None:
-    refuse_unreachable([make_broker(1), make_broker(2, registration_version=2)], {})
 
 
 def test_a_single_newer_broker_is_named_with_the_ways_out() -> None:
@@ -148,15 +144,6 @@ def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
     assert world.holder() == 1
     assert "brokers [2]" in (controller.life.refusal or "")
     assert not any(isinstance(x, effects.Multi) for x in world.driver.performed)
-
-
-def test_with_an_endpoint_it_is_taken_over() -> None:
-    world = World(served=PLAINTEXT)
-    world.start_broker(1, 2, registration_version=5)
-    world.elect_rival(1)
-    controller = world.active_controller()
-    assert world.holder() == CONTROLLER_ID
-    assert controller.life.refusal is None
 
 
 def test_when_the_brokers_are_set_back_it_is_taken_over() -> None:

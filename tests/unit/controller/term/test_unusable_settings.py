@@ -113,16 +113,8 @@ class TestControllerId:
         assert self.refused(controller, "a broker is registered under it")
         assert world.holder() is None
 
-    def test_one_far_from_all_brokers_is_fine(self) -> None:
-        assert start(with_id(CONTROLLER_ID)).active is not None
-
 
 class TestInterBrokerProtocol:
-    def test_a_setting_that_the_brokers_confirm_is_fine(self) -> None:
-        world = with_id(CONTROLLER_ID, inter_broker_protocol=(2, 6))
-        world.driver.inter_broker_protocol = (2, 6)
-        assert start(world).active is not None
-
     @pytest.mark.parametrize("wanted", [(2, 5), (3, 9)])
     def test_one_that_they_contradict_is_refused_before_anything_depends_on_it(
         self, wanted: tuple[int, int]

@@ -5,8 +5,6 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
-from regent.controller import events as e
-from regent.controller.commands import Accepted, DeleteTopic
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
@@ -71,16 +69,6 @@ def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> 
     assert context.cluster.leadership[T0].leader == 2
     assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
     assert T0 in context.cluster.partitions_being_reassigned
-
-
-def test_the_watches_are_set_again(world: World) -> None:
-    controller = world.active_controller()
-    world.create_topic("u", {0: (2, 3)})
-    lose_watches(world)
-    check(world, controller)
-    world.driver.client.take_events()
-    world.create_topic("v", {0: (3,)})
-    assert e.TopicChange() in world.deliver(controller)
 
 
 def test_a_rival_that_nobody_has_reported_is_obeyed(world: World) -> None:
@@ -154,16 +142,6 @@ def test_a_parent_that_may_not_be_created_costs_no_controller(world: World) -> N
     assert controller.active is not None
     (error,) = world.log.errors("A node that Kafka needs is missing and cannot be created")
     assert "QUOTAEXCEEDED" in str(error["reason"])
-
-
-def test_topics_are_deleted_again_after_the_parent_of_the_markers_was(world: World) -> None:
-    controller = world.active_controller()
-    world.delete(paths.DELETE_TOPICS)
-    world.deliver(controller)
-    check(world, controller)
-    world.process(controller, e.CommandsReceived((DeleteTopic("t"),), reply_to=1))
-    assert [answer.answer for answer in world.driver.answers] == [(Accepted(),)]
-    assert e.TopicDeletion() in world.deliver(controller)
 
 
 def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: World) -> None:

@@ -32,21 +32,20 @@ def test_a_changed_list_of_children(path: str, event: e.ControllerEvent) -> None
 
 
 @pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
-def test_whatever_happens_to_the_request_of_reassignments(kind: WatchedEventType) -> None:
-    event = event_of(WatchedEvent(kind, "/admin/reassign_partitions"))
-    assert event == e.ZkPartitionReassignment()
-
-
-@pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
-def test_whatever_happens_to_the_controller_node(kind: WatchedEventType) -> None:
-    assert event_of(WatchedEvent(kind, "/controller")) == e.ControllerChange()
-
-
-@pytest.mark.parametrize("kind", [CREATED, DELETED, CHANGED])
-def test_whatever_happens_to_a_request_for_preferred_leaders(kind: WatchedEventType) -> None:
+@pytest.mark.parametrize(
+    ("path", "event"),
+    [
+        ("/admin/reassign_partitions", e.ZkPartitionReassignment()),
+        ("/admin/preferred_replica_election", e.ReplicaLeaderElection()),
+        ("/controller", e.ControllerChange()),
+        ("/cluster/id", e.ClusterIdChange()),
+    ],
+)
+def test_whatever_happens_to_a_single_node(
+    kind: WatchedEventType, path: str, event: e.ControllerEvent
+) -> None:
     """Its removal, too: the watch has to be set again."""
-    event = event_of(WatchedEvent(kind, "/admin/preferred_replica_election"))
-    assert event == e.ReplicaLeaderElection()
+    assert event_of(WatchedEvent(kind, path)) == event
 
 
 @pytest.mark.parametrize(

@@ -61,10 +61,6 @@ def requests_of(
     return requests
 
 
-def test_an_empty_batch_sends_nothing() -> None:
-    assert sealed(loaded(1, 2), lambda _: None) is None
-
-
 def test_who_and_when_is_in_every_batch() -> None:
     requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata())
     assert (requests.controller_id, requests.controller_epoch) == (CONTROLLER_ID, 4)
@@ -142,27 +138,6 @@ def test_values_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None
     process.close()
 
 
-def test_is_new_sticks_in_either_order() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_leader_and_isr((1,), [A0], is_new=True)
-        batch.add_leader_and_isr((1,), [A0, A1], is_new=False)
-        batch.add_leader_and_isr((1,), [A1], is_new=True)
-
-    assert requests_of(loaded(1), fill).leader_and_isr == {1: {A0: True, A1: True}}
-
-
-def test_delete_sticks_in_either_order() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_stop_replica(1, [A0], delete=True)
-        batch.add_stop_replica(1, [A0, A1], delete=False)
-        batch.add_stop_replica(1, [A1], delete=True)
-
-    requests = requests_of(loaded(1), fill)
-    assert requests.stop_replica == {
-        1: {A0: StopReplicaPartition(5, True), A1: StopReplicaPartition(5, True)}
-    }
-
-
 def test_dead_and_negative_receivers_are_dropped() -> None:
     def fill(batch: ControllerBrokerRequestBatch) -> None:
         batch.add_leader_and_isr((-1, 1, 9), [A0], is_new=False)
@@ -180,26 +155,12 @@ def test_zero_is_the_id_of_a_broker_like_any_other() -> None:
     assert list(requests.leader_and_isr) == [0]
 
 
-def test_a_batch_for_dead_brokers_only_is_not_sent() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_stop_replica(9, [A0], delete=False)
-        batch.add_update_metadata([A0], broker_ids=(9,))
-
-    assert sealed(loaded(1), fill) is None
-
-
 def test_a_broker_that_is_shutting_down_is_still_told() -> None:
     context = loaded(1, 2)
     context.mark_shutting_down(2)
     requests = requests_of(context, lambda b: b.add_leader_and_isr((2,), [A0], is_new=False))
     assert requests.leader_and_isr == {2: {A0: False}}
     assert requests.update_metadata_receivers == (1, 2)
-
-
-def test_update_metadata_may_carry_nothing_but_the_brokers() -> None:
-    requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata(broker_ids=(2,)))
-    assert tuple(requests.partitions) == ()
-    assert requests.update_metadata_receivers == (2,)
 
 
 def test_partitions_without_leadership_are_not_announced() -> None:
@@ -240,13 +201,6 @@ def test_partitions_keep_the_order_in_which_they_were_added() -> None:
     assert list(requests.stop_replica[1]) == [B0, A1, A0]
 
 
-def test_partitions_of_a_topic_being_deleted_are_announced_as_deleted() -> None:
-    context = loaded(1)
-    context.queue_topic_for_deletion("a")
-    requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
-    assert requests.deleted_partitions == {A0}
-
-
 def test_the_deletion_of_a_stray_replica_skips_the_epoch_check() -> None:
     requests = requests_of(loaded(1), lambda b: b.add_stray_deletion(1, [A0]))
     assert requests.stop_replica == {1: {A0: StopReplicaPartition(-1, True)}}
@@ -274,11 +228,6 @@ def test_replicas_on_dead_brokers_and_failed_dirs_are_named_as_offline() -> None
     context.set_replicas_on_offline_dirs(2, [A0])
     requests = requests_of(context, lambda b: b.add_update_metadata([A0, A1, B0]))
     assert requests.offline_replicas == {A0: (2, 3), A1: (3,), B0: (3,)}
-
-
-def test_without_dead_brokers_and_failed_dirs_no_replica_is_offline() -> None:
-    requests = requests_of(loaded(1, 2, 3), lambda b: b.add_update_metadata([A0, A1, B0]))
-    assert requests.offline_replicas == {}
 
 
 def test_a_batch_is_empty_after_it_was_sent() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from regent.controller.transitions.first_announcement import (
-    is_to_be_made,
     make_first_announcement,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -82,20 +81,6 @@ def test_a_topic_with_a_partition_that_is_being_reassigned_is_left_out_likewise(
     world.create_topic("b", {0: ReplicaAssignment((3, 1), adding_replicas=(1,))})
     requests = first_batch(world)
     assert [list(requests.entries[b].topics) for b in (1, 2, 3)] == [["a"], ["a"], ["a"]]
-
-
-def test_every_partition_has_its_value_and_nothing_of_another() -> None:
-    world = cluster()
-    active = world.load()
-    cluster_state = active.context.cluster
-    assert is_to_be_made(active.context)
-    world.run(make_first_announcement(active.context))
-    assert list(cluster_state.announced_states) == [A0, A1, B0]
-    for tp, state in cluster_state.announced_states.items():
-        assert state.partition == tp.partition
-        assert state.leader_and_isr == cluster_state.leadership[tp]
-        assert state.assignment == cluster_state.assignment(tp)
-    assert not is_to_be_made(active.context)
 
 
 def test_older_brokers_are_sent_another_encoding_for_which_nothing_is_collected() -> None:

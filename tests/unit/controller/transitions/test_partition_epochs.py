@@ -16,7 +16,6 @@ from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
 from regent.controller.transitions.missing_states import RESTORED
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
-from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
@@ -93,17 +92,6 @@ def test_an_elected_leader_is_told_a_partition_epoch_above_the_known_one() -> No
     assert all(each.partition_epoch >= state.partition_epoch for each in sent)
 
 
-def test_so_are_the_others_when_a_follower_is_gone() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    lose(world, controller, 3)
-    for tp, isr in {T0: (1, 2), T1: (2,)}.items():
-        state = state_of(world, tp)
-        assert (state.isr, state.leader_epoch) == (isr, 6)
-        assert state.partition_epoch > KNOWN
-        assert leadership(controller, tp) == state
-
-
 def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
     world, controller = cluster()
     create_again(world, T0)
@@ -153,16 +141,6 @@ def test_it_is_said_once_which_and_how_many() -> None:
     assert len(world.log.warnings(SET_BACK)) == 3
 
 
-def test_of_many_it_is_said_in_one_entry() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    (said,) = world.log.warnings(SET_BACK)
-    assert said["partitions"] == 2
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert len(world.log.warnings(SET_BACK)) == 1
-
-
 def test_a_topic_that_was_created_again_begins_anew() -> None:
     """The event of the list of topics is still to come."""
     world, controller = cluster()
@@ -204,15 +182,6 @@ def test_one_that_is_deleted_meanwhile_is_missing() -> None:
     world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert leadership(controller, T0).partition_epoch == KNOWN
     assert leadership(controller, T1).partition_epoch == KNOWN + AHEAD
-
-
-def test_a_former_controller_writes_nothing() -> None:
-    world, controller = cluster()
-    create_again(world, T0)
-    world.elect_rival()
-    with pytest.raises(ControllerMovedError):
-        world.run(read_and_announce(active_of(controller), [T0]))
-    assert state_of(world, T0).partition_epoch == 0
 
 
 def test_many_writes_travel_together() -> None:

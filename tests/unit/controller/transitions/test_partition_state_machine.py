@@ -6,12 +6,11 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions import election
 from regent.controller.transitions.election import ElectionStrategy
 from regent.controller.transitions.missing_states import RESTORED
-from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
+from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
@@ -65,24 +64,6 @@ class TestFirstLeader:
         assert active.context.cluster.leadership[TP] == world.state(TP)
         assert active.context.partition_state(TP) is PartitionState.ONLINE
 
-    def test_the_isr_hears_that_it_is_new_and_everybody_hears_who_leads(self) -> None:
-        world = world_with_new_partition((9, 3, 1), live=(1, 2, 3))
-        go_online(world, world.load(), TP)
-        (requests,) = world.driver.sent
-        assert leader_and_isr([requests]) == {3: {TP: True}, 1: {TP: True}}
-        assert tuple(requests.partitions) == (TP,)
-        assert requests.update_metadata_receivers == (1, 2, 3)
-        assert requests.offline_replicas == {TP: (9,)}
-
-    def test_without_a_live_replica_the_partition_stays_new_and_nothing_is_written(self) -> None:
-        world = world_with_new_partition((8, 9), live=(1,))
-        active = world.load()
-        tree = world.zookeeper.dump()
-        assert TP in go_online(world, active, TP)
-        assert active.context.partition_state(TP) is PartitionState.NEW
-        assert world.zookeeper.dump() == tree
-        assert world.driver.sent == []
-
     def test_a_broker_that_is_shutting_down_is_not_among_the_first_replicas(self) -> None:
         world = world_with_new_partition((1, 2), live=(1, 2))
         active = world.load()
@@ -99,15 +80,6 @@ class TestFirstLeader:
         assert world.state(TP) == LeaderAndIsr(1, 1, (1, 2), 1, 1)
         assert active.context.partition_state(TP) is PartitionState.ONLINE
         assert leader_and_isr(world.driver.sent) == {1: {TP: True}, 2: {TP: True}}
-
-    def test_an_existing_state_of_a_later_controller_is_left_alone(self) -> None:
-        world = world_with_new_partition((1, 2), live=(1, 2))
-        active = world.load()
-        world.set_state(TP, 2, (2,), leader_epoch=3, controller_epoch=2)
-        assert "controller epoch 2" in go_online(world, active, TP)[TP]
-        assert world.state(TP) == LeaderAndIsr(2, 3, (2,), 2, 0)
-        assert active.context.partition_state(TP) is PartitionState.OFFLINE
-        assert world.driver.sent == []
 
     def test_a_topic_that_vanishes_meanwhile_gets_no_leader(self) -> None:
         world = world_with_new_partition((1,), live=(1,))
@@ -245,23 +217,6 @@ class TestLaterLeader:
         assert "does not exist" in go_online(world, active, TP)[TP]
         assert world.state(TP) is None
 
-    def test_a_partition_without_an_assignment_has_no_candidate(self) -> None:
-        world = world_with_leader(live=(2,))
-        active = world.load()
-        stray = TopicPartition("t", 7)
-        world.set_state(stray, 2, (2,))
-        active.context.set_partition_state(stray, PartitionState.OFFLINE)
-        assert "finds no leader" in go_online(world, active, stray)[stray]
-
-    def test_a_controller_that_has_moved_writes_and_sends_nothing(self) -> None:
-        world = world_with_leader(live=(2,))
-        active = world.load()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            go_online(world, active, TP)
-        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
-        assert world.driver.sent == []
-
     def test_a_failure_in_the_middle_leaves_no_requests_behind_for_the_next_batch(self) -> None:
         world = world_with_leader(live=(2,))
         world.create_topic("t", {0: (1, 2), 1: (2,)})
@@ -289,18 +244,6 @@ class TestLaterLeader:
         assert go_online(world, active, *partitions) == {}
         kinds = [type(e) for e in world.driver.performed]
         assert kinds == [effects.Write, effects.SendRequests]
-
-    def test_an_isr_that_has_changed_unnoticed_is_read_and_decided_by(self) -> None:
-        world = world_with_leader((1, 2, 3), live=(2, 3), isr=(1, 2, 3))
-        active = world.load()
-        world.set_state(TP, 1, (1, 3), leader_epoch=5)
-        assert go_online(world, active, TP) == {}
-        assert world.state(TP) == LeaderAndIsr(3, 6, (3,), 1, 2)
-        changes = active.context.trail.partitions[TP].changes
-        assert [change.kind for change in changes] == [
-            ChangeKind.OBSERVED,
-            ChangeKind.ELECTED_OFFLINE,
-        ]
 
     def test_what_the_known_state_does_not_allow_is_read_before_it_fails(self) -> None:
         world = world_with_leader((1, 2), live=(2,), isr=(1,))
@@ -357,18 +300,6 @@ class TestUncleanElection:
         world.put(paths.topic_config("t"), b"not json")
         assert go_online(world, active, TP) == {TP: "the configuration of its topic cannot be read"}
         assert world.state(TP) == LeaderAndIsr(1, 5, (1,), 0, 0)
-
-    def test_an_explicit_request_does_not_ask_the_configuration(self) -> None:
-        world, active = self.world(own="false")
-        assert go_online(world, active, TP, strategy=election.OFFLINE_ALLOW_UNCLEAN) == {}
-        assert active.context.cluster.leadership[TP].leader == 2
-
-    def test_the_configuration_is_read_only_where_the_isr_is_dead(self) -> None:
-        world = world_with_leader(live=(2,), isr=(1, 2))
-        active = world.load()
-        world.driver.performed.clear()
-        go_online(world, active, TP)
-        assert not [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
 
     def test_below_protocol_3_2_the_state_says_nothing_of_recovery(self) -> None:
         world, active = self.world(own="true")

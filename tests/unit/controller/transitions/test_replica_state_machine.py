@@ -8,12 +8,11 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.replica_state_machine import by_broker, without_replica
-from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, SetData
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr, make_context, stop_replica
+from tests.unit.controller.world import World, leader_and_isr, make_context
 
 TP = TopicPartition("t", 0)
 OTHER = TopicPartition("t", 1)
@@ -46,32 +45,6 @@ def stop(world: World, active: ActiveController, *broker_ids: int) -> None:
 
 
 class TestOffline:
-    def test_a_follower_leaves_the_isr_one_leader_epoch_on(self) -> None:
-        world, active = loaded()
-        stop(world, active, 3)
-        assert world.state(TP) == LeaderAndIsr(1, 6, (1, 2), 1, 1)
-        assert active.context.cluster.leadership[TP] == world.state(TP)
-
-    def test_it_is_stopped_and_the_other_replicas_and_everybody_are_told(self) -> None:
-        world, active = loaded()
-        stop(world, active, 3)
-        assert stop_replica(world.driver.sent) == [(3, TP, 6, False)]
-        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
-        (requests,) = world.driver.sent
-        assert requests.update_metadata_receivers == (1, 2, 3)
-        assert requests.partitions[TP].leader_and_isr == world.state(TP)
-
-    def test_a_leader_leaves_the_partition_without_one(self) -> None:
-        world, active = loaded()
-        stop(world, active, 1)
-        assert world.state(TP) == LeaderAndIsr(-1, 6, (2, 3), 1, 1)
-
-    @pytest.mark.parametrize("leader", [1, -1])
-    def test_the_last_in_sync_replica_is_remembered(self, leader: int) -> None:
-        world, active = loaded((1,), leader=leader)
-        stop(world, active, 1)
-        assert world.state(TP) == LeaderAndIsr(-1, 6, (1,), 1, 1)
-
     def test_a_replica_outside_the_isr_changes_nothing_but_is_announced_as_offline(self) -> None:
         world, active = loaded((1, 2), live=(1, 2))
         stop(world, active, 3)
@@ -81,12 +54,6 @@ class TestOffline:
         assert tuple(requests.partitions) == (TP,)
         assert requests.offline_replicas == {TP: (3,)}
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
-
-    def test_leadership_that_was_read_on_the_way_is_kept(self) -> None:
-        world, active = loaded((1, 2))
-        world.set_state(TP, 1, (1,), leader_epoch=5)
-        stop(world, active, 3)
-        assert active.context.cluster.leadership[TP] == LeaderAndIsr(1, 5, (1,), 0, 1)
 
     def test_the_write_is_conditional_and_guarded(self) -> None:
         world, active = loaded()
@@ -137,12 +104,6 @@ class TestOffline:
         world.run(active.replicas.handle_state_changes(replicas, ReplicaState.ONLINE))
         assert leader_and_isr(world.driver.sent) == {}
 
-    def test_a_state_of_a_later_controller_is_left_alone(self) -> None:
-        world, active = loaded(controller_epoch=2)
-        stop(world, active, 3)
-        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2, 3), 2, 0)
-        assert active.context.replica_state(3, TP) is ReplicaState.ONLINE
-
     @pytest.mark.parametrize("data", [b"", b"{}", b'{"leader":1}'])
     def test_a_malformed_state_is_skipped_and_the_replica_keeps_its_state(
         self, data: bytes
@@ -167,28 +128,6 @@ class TestOffline:
         assert (state is None) == queued
         assert state is None or 3 not in state.isr
 
-    def test_replicas_of_a_topic_being_deleted_shrink_the_isr_without_telling_the_others(
-        self,
-    ) -> None:
-        world, active = loaded()
-        active.context.queue_topic_for_deletion("t")
-        stop(world, active, 3)
-        assert world.state(TP) == LeaderAndIsr(1, 6, (1, 2), 1, 1)
-        assert leader_and_isr(world.driver.sent) == {}
-        assert stop_replica(world.driver.sent) == [(3, TP, -2, False)]
-
-    def test_without_leadership_only_the_broker_list_is_announced(self) -> None:
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1, 2)})
-        active = world.load()
-        stop(world, active, 2)
-        (requests,) = world.driver.sent
-        assert stop_replica([requests]) == [(2, TP, -1, False)]
-        assert tuple(requests.partitions) == ()
-        assert requests.update_metadata_receivers == (1, 2)
-        assert active.context.replica_state(2, TP) is ReplicaState.OFFLINE
-
     def test_two_replicas_of_one_partition_leave_one_after_the_other(self) -> None:
         world, active = loaded()
         stop(world, active, 2, 3)
@@ -196,22 +135,8 @@ class TestOffline:
         (requests,) = world.driver.sent
         assert requests.partitions[TP].leader_and_isr == world.state(TP)
 
-    def test_a_controller_that_has_moved_writes_and_sends_nothing(self) -> None:
-        world, active = loaded()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            stop(world, active, 3)
-        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2, 3), 0, 0)
-        assert world.driver.sent == []
-
 
 class TestNewAndOnline:
-    def test_a_new_replica_of_a_led_partition_is_told_that_it_is_new(self) -> None:
-        world, active = loaded((1, 2))
-        active.context.set_replica_state(3, TP, ReplicaState.NON_EXISTENT)
-        world.run(active.replicas.handle_state_changes({3: [TP]}, ReplicaState.NEW))
-        assert leader_and_isr(world.driver.sent) == {3: {TP: True}}
-
     def test_the_leader_cannot_be_a_new_replica(self) -> None:
         world, active = loaded()
         active.context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
@@ -228,49 +153,6 @@ class TestNewAndOnline:
         world.run(active.replicas.handle_state_changes({3: [TP]}, ReplicaState.ONLINE))
         assert active.context.cluster.assignment(TP) == ReplicaAssignment((1, 2, 3), (2,), ())
         assert len(world.log.errors("Replica missing from the assignment, added")) == 1
-
-    def test_a_forgotten_replica_leaves_the_assignment(self) -> None:
-        world, active = loaded()
-        active.context.set_replica_state(2, TP, ReplicaState.DELETION_SUCCESSFUL)
-        world.run(active.replicas.handle_state_changes({2: [TP]}, ReplicaState.NON_EXISTENT))
-        assert active.context.cluster.replicas(TP) == (1, 3)
-        assert TP not in active.context.replica_states_on(2)
-
-    def test_requests_to_dead_brokers_are_dropped(self) -> None:
-        world, active = loaded(live=(1, 2))
-        world.run(active.replicas.handle_state_changes({3: [TP]}, ReplicaState.ONLINE))
-        (requests,) = world.driver.sent
-        assert requests.leader_and_isr == {}
-        assert requests.update_metadata_receivers == (1, 2)
-
-
-class TestStartup:
-    def test_live_replicas_get_one_leader_and_isr_and_dead_ones_leave_the_isrs(self) -> None:
-        world = World()
-        world.start_broker(1, 2)
-        world.create_led_topic("t", {0: (1, 2), 1: (3, 1)})
-        active = world.load()
-        world.run(active.replicas.startup())
-        online, offline = world.driver.sent
-        assert leader_and_isr([online]) == {1: {TP: False, OTHER: False}, 2: {TP: False}}
-        assert leader_and_isr([offline]) == {1: {OTHER: False}}
-        assert world.state(OTHER) == LeaderAndIsr(-1, 6, (1,), 1, 1)
-        states = {b: active.context.replica_states_on(b) for b in (1, 2, 3)}
-        assert states == {
-            1: {TP: ReplicaState.ONLINE, OTHER: ReplicaState.ONLINE},
-            2: {TP: ReplicaState.ONLINE},
-            3: {OTHER: ReplicaState.OFFLINE},
-        }
-
-    def test_partitions_that_never_had_a_leader_are_not_announced(self) -> None:
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1, 2), 1: (2, 1)})
-        world.set_state(TP, 1, (1, 2), leader_epoch=5)
-        active = world.load()
-        world.run(active.replicas.startup())
-        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
-        assert active.context.replica_state(2, OTHER) is ReplicaState.ONLINE
 
 
 def test_leadership_without_a_replica_keeps_all_else() -> None:

@@ -12,6 +12,10 @@ from typing import NamedTuple
 
 import pytest
 
+from regent.controller.state.states import (
+    PartitionState,
+    ReplicaState,
+)
 from regent.controller.state.states import PartitionState as P
 from regent.controller.state.states import ReplicaState as R
 from regent.controller.transitions import election
@@ -216,3 +220,24 @@ def test_a_leader_that_goes_offline(before: R, isr: tuple[int, ...], left: tuple
     world.run(active.replicas.handle_state_changes({2: [TP]}, R.OFFLINE))
     stored = LeaderAndIsr(NO_LEADER, 6, left, controller_epoch=1, partition_epoch=1)
     assert effects(world) == Effects(stored, {1: False}, announced=True, stopped=(6, False))[:4]
+
+
+# The tables of legal transitions, against those of Kafka's documentation.
+
+
+def test_states_have_the_numbers_that_kafka_logs() -> None:
+    assert [(s.name, s.value) for s in PartitionState] == [
+        ("NEW", 0),
+        ("ONLINE", 1),
+        ("OFFLINE", 2),
+        ("NON_EXISTENT", 3),
+    ]
+    assert [(s.name, s.value) for s in ReplicaState] == [
+        ("NEW", 1),
+        ("ONLINE", 2),
+        ("OFFLINE", 3),
+        ("DELETION_STARTED", 4),
+        ("DELETION_SUCCESSFUL", 5),
+        ("DELETION_INELIGIBLE", 6),
+        ("NON_EXISTENT", 7),
+    ]
