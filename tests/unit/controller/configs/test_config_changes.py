@@ -11,7 +11,6 @@ from regent.controller.state.states import PartitionState
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from tests.unit.controller.driving import once
 from tests.unit.controller.world import World
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -64,17 +63,6 @@ def test_changes_of_a_topic_are_counted_until_it_goes() -> None:
     assert active.context.config_changes == {}
 
 
-def test_topics_that_changed_together_are_elected_together() -> None:
-    topics = [f"t{i}" for i in range(20)]
-    world, active = cluster(*topics)
-    for topic in topics:
-        configure(world, paths.topic_config(topic), "true")
-        world.notify_config_change(f"topics/{topic}")
-    world.run(process_config_change(active))
-    assert sorted(online(active)) == sorted(topics)
-    assert len(world.driver.sent) == 1
-
-
 def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinion() -> None:
     world, active = cluster("t", "u")
     configure(world, paths.topic_config("u"), "false")
@@ -84,16 +72,6 @@ def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinio
     assert online(active) == ["t"]
     assert active.context.cluster.unclean_leader_election_default
     assert world.driver.views == [frozenset({"t"})]
-
-
-def test_a_cluster_that_forbids_it_now_elects_nothing() -> None:
-    world, active = cluster("t")
-    active.context.cluster.unclean_leader_election_default = True
-    configure(world, paths.broker_config(None), "false")
-    world.notify_config_change(DEFAULTS)
-    world.run(process_config_change(active))
-    assert online(active) == []
-    assert not active.context.cluster.unclean_leader_election_default
 
 
 def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
@@ -135,15 +113,6 @@ def test_a_topic_being_deleted_is_not_elected() -> None:
     assert online(active) == []
 
 
-def test_an_unreadable_configuration_elects_nobody() -> None:
-    world, active = cluster("t")
-    active.context.cluster.unclean_leader_election_default = True
-    world.put(paths.topic_config("t"), b"{")
-    world.notify_config_change("topics/t")
-    world.run(process_config_change(active))
-    assert online(active) == []
-
-
 def test_a_notification_is_looked_at_once_and_left_to_the_brokers_to_delete() -> None:
     world, active = cluster("t")
     world.notify_config_change("topics/t")
@@ -167,30 +136,6 @@ def test_when_brokers_have_deleted_the_old_ones_new_ones_are_still_new() -> None
     assert online(active) == ["t"]
 
 
-def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
-    world, active = cluster("t")
-    configure(world, paths.topic_config("t"), "true")
-    world.notify_config_change("topics/other")
-    world.notify_config_change("topics/t")
-    first = paths.config_change(world.zookeeper.children(paths.CONFIG_CHANGES)[0])
-    world.driver.before = once(effects.ReadData, lambda: world.delete(first))
-    world.run(process_config_change(active))
-    assert online(active) == ["t"]
-
-
-def test_malformed_notifications_do_not_disturb_the_others() -> None:
-    world, active = cluster("t")
-    configure(world, paths.topic_config("t"), "true")
-    world.put(paths.config_change("config_change_0000000000"), b"?")
-    world.put(
-        paths.config_change("config_change_0000000001"),
-        b'{"version":1,"entity_type":"topics","entity_name":"t"}',
-    )
-    world.run(process_config_change(active))
-    assert online(active) == ["t"]
-    assert len(world.log.errors("Malformed notifications")) == 1
-
-
 def test_topics_without_offline_partitions_cost_no_look_at_their_configuration() -> None:
     world, active = cluster()
     world.create_led_topic("t", {0: (1,)}, leader_epoch=0)
@@ -200,11 +145,3 @@ def test_topics_without_offline_partitions_cost_no_look_at_their_configuration()
     world.run(process_config_change(active))
     reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
     assert [p for e in reads for p in e.paths] == [paths.config_change("config_change_0000000000")]
-
-
-def test_the_next_change_will_be_told() -> None:
-    world, active = cluster("t")
-    world.run(process_config_change(active))
-    world.driver.client.take_events()
-    world.notify_config_change("topics/t")
-    assert len(world.driver.client.take_events()) == 1

@@ -20,7 +20,6 @@ from regent.controller.configs.scram_credentials import USERS_PER_TRANSACTION
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.protocol.error_codes import (
-    DUPLICATE_RESOURCE,
     NONE,
     UNACCEPTABLE_CREDENTIAL,
     UNKNOWN_SERVER_ERROR,
@@ -94,14 +93,6 @@ def test_what_else_a_user_has_stays() -> None:
     assert b"producer_byte_rate" in node.data
     assert SHA_512.encode() in node.data
     assert SHA_256.encode() not in node.data
-
-
-def test_a_user_of_whom_anything_is_wrong_is_left_as_it_is() -> None:
-    world, active = cluster()
-    tree = world.zookeeper.dump()
-    results = alter(world, active, upsertion("a"), upsertion("a"))
-    assert results["a"].error_code == DUPLICATE_RESOURCE
-    assert world.zookeeper.dump() == tree
 
 
 @pytest.mark.parametrize("name", [".", "..", "a" * 1_001])

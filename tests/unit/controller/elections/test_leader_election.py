@@ -4,24 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
-from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
-    CreateTopic,
     ElectionType,
     ElectLeaders,
     PartitionResult,
-    Reason,
-    Rejected,
 )
 from regent.controller.state.states import PartitionState
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, leader_and_isr
 
 PREFERRED, UNCLEAN = ElectionType.PREFERRED, ElectionType.UNCLEAN
@@ -108,11 +101,6 @@ class TestPreferred:
         assert code_of(world, active, PREFERRED, T2) == PREFERRED_LEADER_NOT_AVAILABLE
         assert world.driver.performed == []
 
-    def test_a_replica_on_a_failed_log_directory_is_not_available(self) -> None:
-        world, active = cluster()
-        active.context.set_replicas_on_offline_dirs(1, [T0])
-        assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
-
     def test_a_broker_that_is_shutting_down_is_not_available(self) -> None:
         world, active = cluster()
         active.context.mark_shutting_down(1)
@@ -125,12 +113,6 @@ class TestPreferred:
             T0: ELECTED,
             T2: PREFERRED_LEADER_NOT_AVAILABLE,
         }
-
-    def test_all_partitions_cost_a_write_of_those_only_that_can_change(self) -> None:
-        world, active = cluster()
-        elect(world, active, PREFERRED)
-        (write,) = (x for x in world.driver.performed if isinstance(x, effects.Write))
-        assert [operation.path for operation in write.operations] == [paths.partition_state(T0)]
 
 
 class TestUnclean:
@@ -164,11 +146,6 @@ class TestUnclean:
         assert code_of(world, active, UNCLEAN, dead) == ELIGIBLE_LEADERS_NOT_AVAILABLE
         assert active.context.partition_state(dead) is PartitionState.OFFLINE
 
-    def test_of_all_partitions_those_without_a_leader_are_elected(self) -> None:
-        world, active = cluster()
-        results = elect(world, active, UNCLEAN)
-        assert results == {T2: PartitionResult(ELECTED)}
-
 
 class TestRefusals:
     @pytest.mark.parametrize("election_type", ElectionType)
@@ -200,11 +177,6 @@ class TestRefusals:
         assert code_of(world, active, election_type, unborn) == code
         assert world.state(unborn) is None
 
-    def test_a_partition_whose_state_cannot_be_read(self) -> None:
-        world, active = cluster()
-        world.put(paths.partition_state(T0), b"{")
-        assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
-
     def test_a_refused_preferred_election_does_not_end_the_wait_for_a_leader(self) -> None:
         """An election that failed for an unreadable state is repeated; that goes on."""
         world = World()
@@ -219,11 +191,6 @@ class TestRefusals:
         world.run(active.partitions.trigger_online_for([]))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
         assert not active.context.elections_to_repeat
-
-    def test_a_state_of_a_later_controller_epoch(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 2, (2, 1), leader_epoch=7, controller_epoch=99)
-        assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
 
     def test_one_that_cannot_be_elected_does_not_disturb_the_others(self) -> None:
         world, active = cluster()
@@ -252,24 +219,3 @@ def test_the_elections_of_a_command_are_one_write_and_one_batch() -> None:
         "SendRequests",
         "PublishView",
     ]
-
-
-def test_a_conflicting_change_of_the_isr_is_read_and_decided_again() -> None:
-    world, active = cluster()
-    shrunk = once(effects.Write, lambda: world.set_state(T0, 2, (2, 3), leader_epoch=5))
-    world.driver.before = shrunk
-    assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
-    assert world.state(T0) == LeaderAndIsr(2, 5, (2, 3), 0, 1)
-
-
-def test_what_fails_unforeseen_in_an_election_ends_the_term_and_is_answered() -> None:
-    world, _ = cluster()
-    controller = world.active_controller()
-    broken = raising(UnexpectedZooKeeperError("SYSTEMERROR"))
-    world.driver.before = once(effects.Write, broken)
-    commands = (ElectLeaders(PREFERRED, (T0,)), CreateTopic("u", 1))
-    world.process(controller, e.CommandsReceived(commands, reply_to="token"))
-    (answer,) = world.driver.answers
-    assert [type(outcome) for outcome in answer.answer] == [Rejected] * 2
-    assert {outcome.reason for outcome in answer.answer} == {Reason.NOT_CONTROLLER}
-    assert controller.active is None

@@ -123,14 +123,6 @@ def test_what_a_repetition_may_heal_is_no_reason(cluster: Cluster, error: int, w
     assert cluster.state == before
 
 
-def test_a_leader_that_hosts_the_topic_by_now_stays(cluster: Cluster) -> None:
-    before = cluster.state
-    cluster.answer(1, INCONSISTENT_TOPIC_ID)
-    cluster.answer(1)
-    cluster.answer(2)
-    assert cluster.state == before
-
-
 def test_an_election_that_failed_is_tried_again_with_the_next_watch_check(cluster: Cluster) -> None:
     """No answer comes any more that would say once more that somebody else hosts the topic."""
     cluster.answer(1, INCONSISTENT_TOPIC_ID)

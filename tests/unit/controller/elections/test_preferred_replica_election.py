@@ -9,7 +9,7 @@ from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.kafka_controller import KafkaController
-from regent.model.errors import ControllerMovedError, SessionExpiredError, UnexpectedZooKeeperError
+from regent.model.errors import SessionExpiredError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
@@ -45,14 +45,6 @@ def leaders(world: World) -> list[int]:
     return [state.leader for tp in (T0, T1) if (state := world.state(tp))]
 
 
-def test_what_is_listed_is_elected_and_the_request_removed() -> None:
-    world, active = running()
-    request(world, T0)
-    world.run(process_replica_leader_election(active))
-    assert leaders(world) == [1, 3]
-    assert not world.exists(PATH)
-
-
 def test_the_watch_reports_the_next_request_and_the_one_after() -> None:
     world = cluster()
     controller = world.active_controller()
@@ -61,13 +53,6 @@ def test_the_watch_reports_the_next_request_and_the_one_after() -> None:
         assert e.ReplicaLeaderElection() in world.deliver(controller)
         assert leaders(world) == expected
         assert not world.exists(PATH)
-
-
-def test_without_a_request_nothing_is_written() -> None:
-    world, active = running()
-    before = world.driver.transactions()
-    world.run(process_replica_leader_election(active))
-    assert world.driver.transactions() == before
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"version":1}', b'{"partitions":{}}'])
@@ -159,16 +144,6 @@ class TestFailover:
         assert line["outcomes"] == {"INVALID_TOPIC_EXCEPTION": 1, "NONE": 1}
         assert not world.exists(PATH)
 
-    def test_a_partition_that_never_had_a_leader_makes_no_loop_of_failovers(self) -> None:
-        world = cluster()
-        world.create_topic("unborn", {0: (8, 9)})
-        request(world, UNBORN, T0)
-        controller = world.active_controller()
-        assert controller.active is not None
-        assert world.log.errors("Event failed, giving the controller up") == []
-        assert not world.exists(PATH)
-        assert leaders(world) == [1, 3]
-
     def test_one_that_was_cut_short_is_finished_by_the_next_controller(self) -> None:
         world = cluster()
         controller = world.active_controller()
@@ -189,27 +164,3 @@ def _elected_again(world: World, controller: KafkaController) -> None:
     world.process(controller, e.Reelect())
     world.deliver(controller)
     assert controller.active is not None
-
-
-def test_after_another_election_nothing_is_removed() -> None:
-    world, active = running()
-    request(world, T0)
-    world.elect_rival(2)
-    with pytest.raises(ControllerMovedError):
-        world.run(process_replica_leader_election(active))
-    assert world.exists(PATH)
-    assert leaders(world) == [2, 3]
-
-
-def test_a_request_made_during_a_disconnection_is_found_after_it() -> None:
-    world = cluster()
-    controller = world.active_controller()
-    world.driver.client.disconnect()
-    request(world, T0)
-    world.driver.client.reconnect()
-    world.driver.client.take_events()
-    world.process(controller, e.SessionReconnected())
-    assert leaders(world) == [1, 3]
-    request(world, T1)
-    world.deliver(controller)
-    assert leaders(world) == [1, 2]

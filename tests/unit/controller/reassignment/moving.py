@@ -8,7 +8,6 @@ import msgspec
 
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -124,12 +123,10 @@ class Cluster:
         self.world.run(process_isr_change_notification(self.active))
 
     def start_broker(self, *broker_ids: int) -> None:
-        self.world.start_broker(*broker_ids)
-        self.world.run(process_broker_change(self.active))
+        self.world.start_broker(*broker_ids, seen_by=self.active)
 
     def stop_broker(self, *broker_ids: int) -> None:
-        self.world.stop_broker(*broker_ids)
-        self.world.run(process_broker_change(self.active))
+        self.world.stop_broker(*broker_ids, seen_by=self.active)
 
     def state(self, tp: TopicPartition = T0) -> LeaderAndIsr:
         return self.world.state_of(tp)

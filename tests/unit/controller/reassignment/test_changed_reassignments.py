@@ -11,7 +11,6 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
     process_topic_change,
-    process_topic_deletion,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
@@ -151,14 +150,6 @@ class TestChangeOfMind:
         stored = cluster.world.topic("t").assignments
         assert stored == {0: ReplicaAssignment((3, 4))}
 
-    def test_cancelled_while_leaderless_it_stays_so(self) -> None:
-        cluster = Cluster((8, 9), isr=(8,), leader=8, brokers=(1, 2)).start()
-        cluster.move(1)
-        assert cluster.alter({T0: None})[T0].error_code == 0
-        assert sorted(cluster.stored().replicas) == [8, 9]
-        assert cluster.active.context.partition_state(T0) is PartitionState.OFFLINE
-        assert cluster.active.context.offline_partition_count == 1
-
 
 class TestTopicNode:
     def test_a_growth_at_the_same_moment_is_kept(self) -> None:
@@ -172,18 +163,6 @@ class TestTopicNode:
         assert stored == {0: ReplicaAssignment((2, 3, 1), (3,), (1,)), 1: ReplicaAssignment((2, 1))}
         cluster.world.run(process_partition_modifications(cluster.active, ["t"]))
         assert cluster.active.context.partition_state(T1) is PartitionState.ONLINE
-
-    def test_a_growth_while_it_is_completed_is_kept(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        moving = cluster.stored()
-        cluster.change_isr(1, 2)
-        cluster.world.create_topic("t", {0: moving, 1: (3,)})
-        cluster.notify(T0)
-        assert cluster.world.topic("t").assignments == {
-            0: ReplicaAssignment((2,)),
-            1: ReplicaAssignment((3,)),
-        }
 
     def test_a_write_whose_answer_was_lost_is_recognized(self) -> None:
         cluster = Cluster((1, 2)).start()
@@ -248,8 +227,7 @@ class TestDeletion:
         cluster = Cluster((1,), brokers=(1, 2)).start()
         cluster.ask({T0: (2, 9)})
         cluster.forget()
-        cluster.world.mark_for_deletion("t")
-        cluster.world.run(process_topic_deletion(cluster.active))
+        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
         context = cluster.active.context
         assert not context.cluster.partitions_being_reassigned
         assert cluster.requested() is None
@@ -265,8 +243,7 @@ class TestDeletion:
         cluster.move(1)
         late = stop_replica(cluster.world.driver.take_sent())[-1]
         cluster.move(1, 2)
-        cluster.world.mark_for_deletion("t")
-        cluster.world.run(process_topic_deletion(cluster.active))
+        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
         assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
         broker_id, tp, epoch, delete = late
         response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})

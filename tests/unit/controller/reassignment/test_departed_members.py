@@ -36,10 +36,6 @@ def test_where_no_replica_is_in_sync_nothing_changes() -> None:
     assert not world.log.warnings(LEFT)
 
 
-def test_members_that_are_assigned_stay() -> None:
-    assert left_by(cluster((2, 1, 3), 2, (3, 2))) == (2, (3, 2), 5)
-
-
 def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
     world = cluster((2,), 2, (1, 2))
     world.mark_for_deletion("t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from regent.controller.topics.topic_changes import process_partition_modifications
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from tests.unit.controller.reassignment.moving import Cluster, writes
 from tests.unit.controller.world import T0, T1
@@ -63,11 +63,3 @@ def test_another_list_of_replicas_is_left_alone() -> None:
     assert cluster.world.topic("t").assignments[0] == ReplicaAssignment((2, 1))
     assert cluster.active.context.cluster.assignment(T0) == MOVING
     assert restored(cluster) == 0
-
-
-def test_a_partition_that_is_dropped_from_the_node_is_left_alone() -> None:
-    cluster = Cluster((1, 2), (1, 2)).start()
-    cluster.move(2, 3)
-    rewrite(cluster, {1: [1, 2]})
-    assert list(cluster.world.topic("t").assignments) == [1]
-    assert TopicPartition("t", 0) in cluster.active.context.cluster.partitions_being_reassigned

@@ -35,14 +35,6 @@ def test_partitions_go_to_their_new_replicas() -> None:
     assert cluster.stored() == ReplicaAssignment((1, 3))
 
 
-def test_fewer_replicas_are_there_at_once() -> None:
-    cluster = Cluster((1, 2, 3), (2, 3, 1)).start()
-    assert reassign(cluster, ReassignTopic("t", {0: (1, 2), 1: (2, 3)})) == Accepted()
-    assert cluster.stored() == ReplicaAssignment((1, 2))
-    assert cluster.stored(1) == ReplicaAssignment((2, 3))
-    assert cluster.leadership()[1] == (1, 2)
-
-
 def test_a_reassignment_of_somebody_else_goes_first() -> None:
     cluster = Cluster((1,), (2,)).start()
     cluster.move(4)

@@ -34,19 +34,6 @@ class TestBeginning:
         assert cluster.active.context.replica_state(3, T0) is ReplicaState.NEW
         assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
 
-    def test_nothing_is_deleted_before_the_target_is_in_sync(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.move(3, 4)
-        cluster.sync(1, 2, 3)
-        assert stop_replica(cluster.world.driver.sent) == []
-        assert cluster.stored().is_being_reassigned
-
-    def test_another_order_is_stored_at_once_under_a_new_epoch(self) -> None:
-        cluster = Cluster((1, 2, 3)).start()
-        cluster.move(3, 1, 2)
-        assert cluster.stored() == ReplicaAssignment((3, 1, 2))
-        assert cluster.leadership() == (1, (1, 2, 3), 1)
-
     def test_the_same_list_costs_one_epoch_and_nothing_else(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.move(1, 2)
@@ -146,13 +133,6 @@ class TestCompletion:
         }
         assert not context.cluster.partitions_being_reassigned
 
-    def test_the_target_is_stored_last(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        cluster.forget()
-        cluster.sync(1, 2)
-        assert writes(cluster)[-1] == paths.topic("t")
-
     def test_everybody_is_told_of_the_final_state(self) -> None:
         cluster = Cluster((1,)).start()
         cluster.move(2)
@@ -161,12 +141,6 @@ class TestCompletion:
         assert last.partitions[T0].leader_and_isr == cluster.state()
         assert last.partitions[T0].assignment == ReplicaAssignment((2,))
         assert set(last.update_metadata_receivers) == {1, 2, 3, 4, 5}
-
-    def test_a_single_replica_moves_in_three_epochs(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        cluster.sync(1, 2)
-        assert cluster.leadership() == (2, (2,), 3)
 
     def test_with_its_target_down_it_waits_and_takes_four_epochs_in_all(self) -> None:
         cluster = Cluster((1,), brokers=(1, 3)).start()
@@ -217,25 +191,6 @@ class TestCompletion:
         assert cluster.stored() == ReplicaAssignment((1, 2))
         assert cluster.leadership() == (1, (1, 2), 2)
         assert writes(cluster)[0] == paths.topic("t"), "a successor must find what was begun"
-
-    def test_a_leader_that_is_a_target_stays(self) -> None:
-        cluster = Cluster((1, 2), leader=2).start()
-        cluster.move(1, 2, 3)
-        cluster.sync(1, 2, 3)
-        assert cluster.leadership() == (2, (1, 2, 3), 2)
-
-    def test_it_goes_on_when_a_leader_notifies(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        cluster.change_isr(1, 2)
-        cluster.notify(T0)
-        assert cluster.stored() == ReplicaAssignment((2,))
-
-    def test_answers_of_brokers_say_nothing_about_it(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        cluster.change_isr(1, 2)
-        assert cluster.stored().is_being_reassigned
 
     def test_the_state_znode_is_watched_as_long_as_it_lasts(self) -> None:
         cluster = Cluster((1,)).start()

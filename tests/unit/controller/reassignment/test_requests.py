@@ -13,7 +13,6 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.controller.reassignment.reassignment_changes import process_zk_partition_reassignment
-from regent.controller.topics.topic_changes import process_topic_deletion
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
@@ -52,21 +51,13 @@ class TestCommands:
 
     def test_a_topic_that_is_being_deleted_is_not_moved(self) -> None:
         cluster = Cluster((1, 9)).start()
-        cluster.world.mark_for_deletion("t")
-        cluster.world.run(process_topic_deletion(cluster.active))
+        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
         assert cluster.alter({T0: (2,)})[T0].error_code == 3
 
     def test_a_dead_broker_may_stay_or_go(self) -> None:
         cluster = Cluster((1, 9), isr=(1,)).start()
         assert cluster.alter({T0: (9, 1)})[T0].error_code == 0
         assert cluster.alter({T0: (1, 2)})[T0].error_code == 0
-
-    def test_each_partition_is_cancelled_by_itself(self) -> None:
-        cluster = Cluster((1, 2), (1, 2)).start()
-        cluster.alter({T0: (2, 3), T1: (2, 3)})
-        assert cluster.alter({T0: None})[T0].error_code == 0
-        assert cluster.stored(0) == ReplicaAssignment((2, 1))
-        assert cluster.stored(1).is_being_reassigned
 
     def test_a_partition_that_somebody_else_moves_by_now_is_left_alone(self) -> None:
         cluster = Cluster((1, 2), (1, 2)).start()
@@ -164,8 +155,7 @@ class TestRequestNode:
         cluster = Cluster((1, 2), (1, 2))
         cluster.world.create_topic("u", {0: (1, 9)})
         cluster.start()
-        cluster.world.mark_for_deletion("u")
-        cluster.world.run(process_topic_deletion(cluster.active))
+        cluster.world.mark_for_deletion("u", seen_by=cluster.active)
         nobody = TopicPartition("nobody", 0)
         cluster.ask({nobody: (1,), U0: (1,), T0: (), T1: (2, 3)})
         assert cluster.requested() == {T1: (2, 3)}
@@ -199,12 +189,6 @@ class TestRequestNode:
         cluster.world.driver.client.take_events()
         cluster.ask({T0: (3, 4)})
         assert cluster.stored().target_replicas == (3, 4)
-
-    def test_a_target_that_is_down_is_waited_for(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.ask({T0: (1, 9)})
-        assert cluster.requested() == {T0: (1, 9)}
-        assert cluster.stored() == ReplicaAssignment((1, 9, 2), (9,), (2,))
 
     @pytest.mark.parametrize("target", [(99,), (1, 99), (99, 2), (99, 2**31 - 1)])
     def test_a_broker_that_does_not_exist_costs_nothing_but_waiting(
@@ -241,9 +225,3 @@ class TestRequestNode:
         cluster.world.run(process_zk_partition_reassignment(cluster.active))
         cluster.sync(1, 2)
         assert cluster.stored() == ReplicaAssignment((2,))
-
-    def test_changed_by_hand_it_asks_for_something_else(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.ask({T0: (2,)})
-        cluster.ask({T0: (3,)})
-        assert cluster.stored() == ReplicaAssignment((3, 1), (3,), (1,))

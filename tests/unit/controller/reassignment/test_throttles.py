@@ -132,23 +132,6 @@ def test_the_view_says_what_is_throttled() -> None:
     assert frozenset({"t"}) in cluster.world.driver.views
 
 
-def test_a_move_without_copies_is_not_throttled() -> None:
-    cluster = Cluster((1, 2, 3)).start()
-    cluster.alter({T0: (2, 1)}, throttle=RATE)
-    assert_nothing_is_left(cluster)
-
-
-def test_each_partition_is_released_by_itself() -> None:
-    cluster = Cluster((1, 2), (1, 2)).start()
-    cluster.alter({T0: (2, 3), T1: (2, 4)}, throttle=RATE)
-    cluster.sync(1, 2, 3)
-    assert lists(cluster) == ("1:2,1:1", "1:4")
-    assert 3 not in rates(cluster)
-    assert 4 in rates(cluster)
-    cluster.sync(1, 2, 4, tp=T1)
-    assert_nothing_is_left(cluster)
-
-
 @pytest.mark.parametrize(("low", "high"), [(T0, T1), (T1, T0)])
 @pytest.mark.parametrize("is_lowered", [True, False])
 def test_where_moves_ask_for_several_rates_the_lowest_counts(
@@ -182,13 +165,6 @@ def test_who_says_nothing_of_throttles_leaves_them() -> None:
     cluster.alter({T0: (2, 4)})
     assert rates(cluster)[1] == (str(RATE), None)
     cluster.sync(1, 2, 4)
-    assert_nothing_is_left(cluster)
-
-
-def test_a_cancelled_move_leaves_no_throttle() -> None:
-    cluster = Cluster((1, 2)).start()
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-    cluster.alter({T0: (1, 2)})
     assert_nothing_is_left(cluster)
 
 
@@ -278,19 +254,6 @@ def test_a_topic_all_of_which_others_throttle_keeps_its_list() -> None:
     assert rates(cluster) == {}
 
 
-def test_what_a_tool_removes_meanwhile_is_set_again() -> None:
-    """``kafka-reassign-partitions --verify`` removes everybody's throttles."""
-    cluster = Cluster((1, 2)).start()
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-    set_topic_config(cluster)
-    set_broker_config(cluster, 3, {})
-    cluster.world.run(process_watch_check(cluster.active))
-    assert lists(cluster) == ("0:2,0:1", "0:3")
-    assert rates(cluster)[3] == (None, str(RATE))
-    cluster.sync(1, 2, 3)
-    assert_nothing_is_left(cluster)
-
-
 def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() -> None:
     cluster = Cluster((1, 2)).start()
     cluster.alter({T0: (2, 3)}, throttle=RATE)
@@ -311,14 +274,6 @@ class TestInterruptions:
             encode_topic(TopicZNode(None, {0: ReplicaAssignment((2, 3))})),
         )
         cluster.fail_over()
-        assert_nothing_is_left(cluster)
-
-    def test_a_controller_that_follows_removes_what_arrives_under_it(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.start()
-        assert rates(cluster)[3] == (None, str(RATE))
-        cluster.sync(1, 2, 3)
         assert_nothing_is_left(cluster)
 
     @pytest.mark.parametrize("skip", range(12))
