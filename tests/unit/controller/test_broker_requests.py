@@ -58,19 +58,6 @@ def test_a_controller_that_has_been_replaced_says_so_and_resigns() -> None:
     assert controller.active is None
 
 
-def test_those_that_wait_together_are_processed_together() -> None:
-    queue = EventQueue()
-    for number in range(3):
-        queue.put(alter_partition(number, number), now=0)
-    queue.put(producer_ids(7, 7), now=0)
-    queue.put(producer_ids(8, 8), now=0)
-    first, second = queue.take().event, queue.take().event
-    assert isinstance(first, e.AlterPartitionReceived)
-    assert [each.reply_to for each in first.asked] == [0, 1, 2]
-    assert isinstance(second, e.AllocateProducerIdsReceived)
-    assert [each.reply_to for each in second.asked] == [7, 8]
-
-
 def test_a_broker_is_answered_in_the_order_of_its_requests() -> None:
     queue = EventQueue()
     queue.put(alter_partition(1, "a"), now=0)
@@ -83,12 +70,3 @@ def test_a_broker_is_answered_in_the_order_of_its_requests() -> None:
         for event in events
         if isinstance(event, e.AlterPartitionReceived | e.AllocateProducerIdsReceived)
     ] == [["a"], ["b"], ["c", "d"]]
-
-
-def test_a_shutdown_drops_none_of_them() -> None:
-    queue = EventQueue()
-    queue.put(e.TopicChange(), now=0)
-    queue.put(alter_partition(1, "a"), now=0)
-    queue.put(e.Shutdown(reply_to=1), now=0)
-    queue.put(producer_ids(1, "b"), now=0)
-    assert queue.kinds() == ["Shutdown", "AlterPartitionReceived", "AllocateProducerIdsReceived"]

@@ -7,13 +7,12 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.brokers.broker_changes import process_broker_change
+from regent.controller.giving_way import LookedAt, after_announcement_ms
 from regent.controller.state.deletion_progress import (
     DeletionProgress,
     TopicDeletionProgress,
 )
 from regent.controller.state.states import PartitionState, ReplicaState
-from regent.controller.topics import topic_changes
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.zk_data import paths
@@ -45,19 +44,11 @@ def paths_read(world: World) -> list[str]:
 
 def test_a_bounce_costs_nothing_for_partitions_of_other_brokers() -> None:
     world, active = cluster_without_broker_3()
-    world.bounce_broker(2)
-    world.run(process_broker_change(active))
+    world.bounce_broker(2, seen_by=active)
     assert active.context.partition_state(TopicPartition("here", 0)) is PartitionState.ONLINE
     assert not [path for path in paths_read(world) if "/gone/" in path]
     assert world.log.errors("No leader elected") != []
     assert "gone" not in str(world.log.errors("No leader elected"))
-
-
-def test_what_is_offline_is_elected_when_its_broker_returns() -> None:
-    world, active = cluster_without_broker_3()
-    world.start_broker(3)
-    world.run(process_broker_change(active))
-    assert active.context.offline_partition_count == 0
 
 
 def test_many_failed_elections_are_one_line_with_a_few_examples() -> None:
@@ -78,15 +69,13 @@ def test_an_election_that_failed_for_an_unreadable_state_is_repeated_at_any_brok
     tp = TopicPartition("here", 0)
     good = world.node(paths.partition_state(tp))
     world.put(paths.partition_state(tp), b"{")
-    world.bounce_broker(2)
-    world.run(process_broker_change(active))
+    world.bounce_broker(2, seen_by=active)
     assert active.context.partition_state(tp) is PartitionState.OFFLINE
     world.put(paths.partition_state(tp), good.data)
     if event == "bounce":
-        world.bounce_broker(1)
+        world.bounce_broker(1, seen_by=active)
     else:
-        world.stop_broker(1)
-    world.run(process_broker_change(active))
+        world.stop_broker(1, seen_by=active)
     assert active.context.partition_state(tp) is PartitionState.ONLINE
     assert not active.context.elections_to_repeat
 
@@ -100,8 +89,7 @@ def test_an_answer_about_one_topic_does_not_walk_over_the_others_that_are_being_
     for topic in topics:
         world.create_topic(topic, {0: (1, 2)})
     active = world.fail_over()
-    world.mark_for_deletion(*topics)
-    world.run(topic_changes.process_topic_deletion(active))
+    world.mark_for_deletion(*topics, seen_by=active)
     context = active.context
     asked: list[str] = []
     progress_of = context.deletion_progress
@@ -134,8 +122,7 @@ def test_the_progress_of_a_deletion_is_counted_by_topic_not_by_replica(
         counted.append(topic)
         count(progress, topic, state, change)
 
-    world.mark_for_deletion("t")
-    world.run(topic_changes.process_topic_deletion(active))
+    world.mark_for_deletion("t", seen_by=active)
     monkeypatch.setattr(DeletionProgress, "count", noted)
     partitions = [TopicPartition("t", p) for p in range(MANY)]
     asked = dict.fromkeys(partitions, StopReplicaPartition(-2, True))
@@ -152,8 +139,7 @@ def test_a_topic_whose_nodes_could_not_be_removed_is_tried_again_with_the_next_a
     for topic in ("t", "u"):
         world.create_topic(topic, {0: (1,)})
     active = world.fail_over()
-    world.mark_for_deletion("t", "u")
-    world.run(topic_changes.process_topic_deletion(active))
+    world.mark_for_deletion("t", "u", seen_by=active)
     context = active.context
 
     def finish(topic: str) -> None:
@@ -193,9 +179,26 @@ def test_a_broker_that_starts_is_sent_the_values_that_others_were_sent() -> None
     active = world.fail_over()
     before = {tp: state for sent in world.driver.sent for tp, state in sent.partitions.items()}
     world.driver.sent.clear()
-    world.start_broker(3)
-    world.run(process_broker_change(active))
+    world.start_broker(3, seen_by=active)
     to_broker_3 = [sent for sent in world.driver.sent if 3 in sent.update_metadata_receivers]
     again = {tp: state for sent in to_broker_3 for tp, state in sent.partitions.items()}
     assert len(again) == MANY
     assert all(again[tp] is before[tp] for tp in again)
+
+
+# Work on all partitions gives way to what brokers wait for.
+
+
+def test_the_larger_the_cluster_the_later_other_work_on_all_of_it_begins() -> None:
+    assert after_announcement_ms(0) == after_announcement_ms(100_000) == 500
+    assert after_announcement_ms(1_000_000) == 5_000
+
+
+def test_a_walk_that_goes_topic_by_topic_gives_way_after_each_part() -> None:
+    looked_at = LookedAt(10)
+    sizes = [4, 5, 1, 9, 1, 30, 0, 10]
+    assert [looked_at.is_a_part_with(size) for size in sizes] == [
+        *(False, False, True),
+        *(False, True),
+        *(True, False, True),
+    ]

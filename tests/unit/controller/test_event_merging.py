@@ -65,11 +65,6 @@ def test_looking_again_once_is_enough(kind: type[e.ControllerEvent]) -> None:
     assert merged(kind(), *between, kind(), kind()) == [kind(), *between]
 
 
-def test_a_storm_of_reconnections_reads_everything_once() -> None:
-    storm = [e.SessionReconnected(), e.BrokerChange()] * 50
-    assert merged(*storm) == [e.SessionReconnected(), e.BrokerChange()]
-
-
 def test_many_grown_topics_are_one_event_and_a_topic_is_named_once() -> None:
     events = [e.PartitionModifications((f"t{n % 3}",)) for n in range(1000)]
     assert merged(*events) == [e.PartitionModifications(("t0", "t1", "t2"))]
@@ -111,10 +106,6 @@ def test_nothing_overtakes_what_decides_who_is_the_controller(
     kind: type[e.ControllerEvent],
 ) -> None:
     assert merged(led(1), kind(), led(2), kind()) == [led(1), kind(), led(2), kind()]
-
-
-def test_commands_keep_their_order_and_are_not_merged() -> None:
-    assert merged(commands(1), commands(1), commands(2)) == [commands(1), commands(1), commands(2)]
 
 
 def test_brokers_that_wait_to_be_shut_down_are_one_set_with_an_answer_each() -> None:
@@ -167,17 +158,6 @@ def test_the_time_in_the_queue_is_that_of_the_oldest() -> None:
     for now in (1.0, 2.0, 3.0):
         queue.put(led(int(now)), now=now)
     assert queue.take().queued_at == 1.0
-
-
-def test_what_has_been_taken_takes_nothing_in() -> None:
-    queue = EventQueue()
-    queue.put(e.TopicChange(), now=0)
-    queue.put(led(1), now=0)
-    queue.take()
-    queue.take()
-    queue.put(e.TopicChange(), now=0)
-    queue.put(led(2), now=0)
-    assert [queue.take().event for _ in range(2)] == [e.TopicChange(), led(2)]
 
 
 brokers = st.integers(1, 3)

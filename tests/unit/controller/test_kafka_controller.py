@@ -24,7 +24,7 @@ from regent.model.errors import (
     SessionExpiredError,
     ZooKeeperUnavailableError,
 )
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from tests.unit.controller.driving import once, raising
@@ -33,9 +33,8 @@ from tests.unit.controller.processes import (
     denying,
     epoch,
     led_cluster,
-    update_metadata_response,
 )
-from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of
+from tests.unit.controller.world import CONTROLLER_ID, World, active_of
 
 
 @pytest.fixture
@@ -76,13 +75,6 @@ class TestBecomingTheController:
         assert controller.controller_id_seen == CONTROLLER_ID
         assert controller.regent_seen is None
 
-    def test_a_process_that_may_not_does_not_wait_for_its_turn(self, world: World) -> None:
-        controller = world.controller()
-        world.process(controller, e.Startup())
-        world.elect_rival(1)
-        world.deliver(controller)
-        assert world.driver.timers == {}
-
     def test_an_eligible_process_takes_over_from_a_broker(self, world: World) -> None:
         world.elect_rival(1)
         controller = world.active_controller()
@@ -91,12 +83,6 @@ class TestBecomingTheController:
         assert epoch(controller) == 2
         assert world.driver.sent
         assert world.driver.views[-1] in (None, frozenset())
-
-    def test_the_news_of_its_own_election_changes_nothing(self, world: World) -> None:
-        controller = world.active_controller()
-        before = epoch(controller)
-        world.process(controller, e.ControllerChange())
-        assert epoch(controller) == before
 
     def test_a_second_permission_changes_nothing(self, world: World) -> None:
         controller = world.active_controller()
@@ -144,22 +130,6 @@ class TestLosingIt:
         assert epoch(controller) == 2
         assert world.driver.resignations == 1
 
-    def test_a_write_that_the_fence_refuses_makes_it_resign(self, world: World) -> None:
-        controller = world.active_controller()
-        world.elect_rival(2)
-        world.stop_broker(1)
-        world.process(controller, e.BrokerChange())
-        assert controller.active is None
-        assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
-        assert TIMER in world.driver.timers
-        assert world.holder() == 2
-
-    def test_a_broker_that_obeys_a_newer_controller_makes_it_resign(self, world: World) -> None:
-        controller = world.active_controller()
-        update_metadata_response(world, controller, 11)
-        assert controller.active is None
-        assert TIMER in world.driver.timers
-
     def test_the_end_of_the_session_makes_it_resign_without_writing(self, world: World) -> None:
         controller = world.active_controller()
         world.zookeeper.expire(world.driver.client.session_id)
@@ -167,15 +137,6 @@ class TestLosingIt:
         world.process(controller, e.Expire())
         assert controller.active is None
         assert [type(x) for x in world.driver.performed] == [effects.Resigned]
-
-    def test_a_new_session_leads_to_a_new_election(self, world: World) -> None:
-        controller = world.active_controller()
-        world.zookeeper.expire(world.driver.client.session_id)
-        world.process(controller, e.Expire())
-        world.driver.client.reconnect()
-        world.process(controller, e.SessionEstablished())
-        assert epoch(controller) == 2
-        assert world.exists(paths.CONTROLLER)
 
     def test_a_new_session_ends_what_the_last_one_began_even_if_nobody_told(
         self, world: World
@@ -225,24 +186,6 @@ class TestCommands:
         controller = world.controller()
         world.process(controller, e.Startup())
         assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
-        assert not world.exists(paths.topic("new"))
-
-    @pytest.mark.parametrize(
-        "error", [SessionExpiredError("gone"), ZooKeeperUnavailableError("no server")]
-    )
-    def test_a_resignation_in_the_middle_is_an_answer(
-        self, world: World, error: RegentError
-    ) -> None:
-        controller = world.active_controller()
-        world.driver.before = once(effects.ReadData, raising(error))
-        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
-        assert controller.active is None
-
-    def test_a_moved_controller_is_an_answer(self, world: World) -> None:
-        controller = world.active_controller()
-        world.elect_rival(2)
-        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
-        assert controller.active is None
         assert not world.exists(paths.topic("new"))
 
     def test_a_defect_is_an_answer_and_the_cluster_keeps_its_controller(self, world: World) -> None:
@@ -323,11 +266,6 @@ class TestCommands:
         (answer,) = world.driver.answers
         assert answer.answer[0] == Accepted()
         assert self.refusals(list(answer.answer)) == [Reason.INTERNAL_ERROR]
-
-    def test_no_command_at_all_is_answered_too(self, world: World) -> None:
-        controller = world.active_controller()
-        world.process(controller, e.CommandsReceived((), "token"))
-        assert [a.answer for a in world.driver.answers] == [()]
 
 
 def test_events_that_only_concern_a_controller_are_dropped_by_others(world: World) -> None:

@@ -137,30 +137,6 @@ class TestIsrChanges:
             Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 1, (1, 3)),
         ]
 
-    def test_a_change_that_was_not_announced_is_told_apart_from_the_election_that_finds_it(
-        self,
-    ) -> None:
-        world, controller = cluster()
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        world.stop_broker(1)
-        world.deliver(controller)
-        failed = CauseKind.BROKER_FAILED
-        assert told(controller, T0) == [
-            Told(failed, ChangeKind.OBSERVED, 1, (1, 2)),
-            Told(failed, ChangeKind.ELECTED_OFFLINE, 2, (2,)),
-        ]
-
-    def test_so_is_a_change_that_a_shrinking_isr_finds(self) -> None:
-        world, controller = cluster()
-        world.set_state(T0, 1, (1, 3), leader_epoch=5)
-        world.stop_broker(3)
-        world.deliver(controller)
-        failed = CauseKind.BROKER_FAILED
-        assert told(controller, T0) == [
-            Told(failed, ChangeKind.OBSERVED, 1, (1, 3)),
-            Told(failed, ChangeKind.REPLICA_OFFLINE, 1, (1,)),
-        ]
-
     def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told(self) -> None:
         world, controller = cluster()
         world.stop_broker(3)
@@ -264,15 +240,6 @@ class TestTopics:
             Told(CauseKind.TOPIC_CREATED, ChangeKind.FIRST_LEADER, 2, (2, 1)),
         ]
 
-    def test_a_topic_that_grows(self) -> None:
-        world, controller = cluster()
-        world.create_topic("t", {0: (1, 2, 3), 1: (2, 3), 2: (3, 1)})
-        world.deliver(controller)
-        assert told(controller, TopicPartition("t", 2)) == [
-            Told(CauseKind.PARTITIONS_ADDED, ChangeKind.FIRST_LEADER, 3, (3, 1)),
-        ]
-        assert not changes(controller, T0)
-
     def test_a_topic_that_is_being_deleted_and_one_that_is(self) -> None:
         world, controller = cluster()
         world.stop_broker(3)
@@ -313,14 +280,6 @@ class TestTheTerm:
         cause = last_cause(controller, T0)
         assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
         assert cause.time_ms == LATER_MS + 1
-
-    def test_what_a_reconnection_finds_names_its_event(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1)
-        world.process(controller, e.SessionReconnected())
-        cause = last_cause(controller, T0)
-        assert (cause.kind, cause.event) == (CauseKind.BROKER_FAILED, "SessionReconnected")
-        assert cause.time_ms == LATER_MS
 
 
 class TestReassignments:

@@ -76,14 +76,6 @@ def test_other_answers_are_errors() -> None:
 
 
 class TestFailover:
-    def test_a_topic_that_may_not_be_read_is_skipped(self) -> None:
-        world = cluster("closed", "t")
-        deny(world, paths.topic("closed"))
-        active = world.fail_over()
-        assert list(active.context.cluster.topics) == ["t"]
-        (reported,) = world.log.errors("Malformed topics or partitions of topics skipped")
-        assert f"{paths.topic('closed')}: " in str(reported["examples"])
-
     def test_a_partition_whose_state_may_not_be_read_is_offline(self) -> None:
         world = cluster("t")
         closed = TopicPartition("t", 0)
@@ -105,8 +97,7 @@ class TestWhileActive:
         world = cluster("t")
         active = world.fail_over()
         deny(world, paths.broker_id(1))
-        world.start_broker(3)
-        world.run(broker_changes.process_broker_change(active))
+        world.start_broker(3, seen_by=active)
         world.run(broker_changes.process_broker_modifications(active, 1))
         assert list(active.context.cluster.brokers) == [1, 2, 3]
 
