@@ -232,6 +232,14 @@ class World:
     def run(self, process: Coroutine[Effect[Any], Any, T]) -> T:
         return self.driver.run(process)
 
+    def forget(self) -> None:
+        """Forget what watches have reported, and what the controller has done and sent so far."""
+        driver = self.driver
+        driver.client.take_events()
+        driver.take_sent()
+        for kept in (driver.views, driver.performed, driver.channels):
+            kept.clear()
+
     @property
     def chance(self) -> Chance:
         """Topic ids 2, 3, ... and the numbers of ``draws``, then zeros."""

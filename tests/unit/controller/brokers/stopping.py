@@ -10,8 +10,7 @@ from tests.unit.controller.world import World
 def fail_over(world: World) -> ActiveController:
     """Become the controller; what that has sent, done and logged is forgotten."""
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.performed.clear()
+    world.forget()
     world.log.records.clear()
     return active
 

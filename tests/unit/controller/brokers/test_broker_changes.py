@@ -37,15 +37,8 @@ def cluster(
             tp = TopicPartition("t", partition)
             world.set_state(tp, replicas[0], replicas, leader_epoch=5)
     active = world.fail_over()
-    forget_the_past(world)
+    world.forget()
     return world, active
-
-
-def forget_the_past(world: World) -> None:
-    world.driver.client.take_events()
-    world.driver.take_sent()
-    world.driver.channels.clear()
-    world.driver.views.clear()
 
 
 class TestStartup:
@@ -85,7 +78,7 @@ class TestStartup:
         world, active = cluster(live=(1,))
         world.create_topic("t", {0: (2,)})
         active = world.fail_over()
-        forget_the_past(world)
+        world.forget()
         world.start_broker(2, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(2, 0, (2,), 2, 0)
         assert leader_and_isr(world.driver.sent) == {2: {T0: True}}
@@ -151,6 +144,14 @@ class TestFailure:
         world.stop_broker(1, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
         assert world.log.errors("Illegal replica transition") == []
+
+    def test_a_broker_without_leadership_still_disappears_from_the_broker_list(self) -> None:
+        world, active = cluster()
+        world.stop_broker(3, seen_by=active)
+        (requests,) = world.driver.sent
+        assert requests.update_metadata_receivers == (1, 2)
+        assert tuple(requests.partitions) == ()
+        assert list(requests.brokers) == [1, 2]
 
 
 class TestBounce:

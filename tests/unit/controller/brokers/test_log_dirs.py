@@ -25,9 +25,7 @@ def cluster() -> tuple[World, ActiveController]:
     world.start_broker(1, 2, 3)
     world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 3, 1)})
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.client.take_events()
-    world.driver.views.clear()
+    world.forget()
     return world, active
 
 
@@ -97,6 +95,14 @@ class TestAnswers:
         world, active = cluster()
         answer(world, active, 1, {}, error_code=77)
         assert world.driver.enqueued == [BrokerChange()]
+
+    def test_an_accepted_partition_is_readable_again(self) -> None:
+        world, active = cluster()
+        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR, T1: KAFKA_STORAGE_ERROR})
+        world.driver.views.clear()
+        answer(world, active, 1, {}, T0)
+        assert list(active.context.replicas_on_offline_dirs(1)) == [T1]
+        assert world.driver.views == [frozenset({"t"})]
 
 
 class TestNotifications:

@@ -25,10 +25,7 @@ def cluster(*topics: str) -> tuple[World, ActiveController]:
         world.create_topic(topic, {0: (2, 1)})
         world.set_state(TopicPartition(topic, 0), 2, (2,), leader_epoch=5)
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.client.take_events()
-    world.driver.views.clear()
-    world.driver.performed.clear()
+    world.forget()
     return world, active
 
 

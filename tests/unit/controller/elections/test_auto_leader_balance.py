@@ -38,8 +38,7 @@ def cluster(led_by_others: int, *, partitions: int = 20, **settings: Any) -> Wor
 
 def fail_over(world: World) -> ActiveController:
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.performed.clear()
+    world.forget()
     return active
 
 

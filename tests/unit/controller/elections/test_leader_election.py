@@ -40,9 +40,7 @@ def cluster() -> tuple[World, ActiveController]:
 
 def fail_over(world: World) -> ActiveController:
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.views.clear()
-    world.driver.performed.clear()
+    world.forget()
     world.log.records.clear()
     return active
 

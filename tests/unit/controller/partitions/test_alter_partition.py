@@ -58,8 +58,7 @@ def cluster(**states: Any) -> tuple[World, ActiveController]:
     world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH, **states)
     world.set_state(T1, 2, (2, 1), leader_epoch=EPOCH)
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.views.clear()
+    world.forget()
     return world, active
 
 
@@ -179,8 +178,7 @@ class TestARepeatedRequest:
     def test_it_has_the_same_answer_and_writes_nothing(self) -> None:
         world, active = cluster()
         first = ask(world, active, request(active, change(1)))
-        world.driver.take_sent()
-        world.driver.performed.clear()
+        world.forget()
         assert ask(world, active, request(active, change(1))) == first
         assert world.driver.performed == []
 

@@ -23,9 +23,7 @@ def cluster() -> tuple[World, ActiveController]:
     world.start_broker(1, 2)
     world.create_led_topic("t", {0: (1, 2), 1: (2, 1)})
     active = world.fail_over()
-    world.driver.take_sent()
-    world.driver.client.take_events()
-    world.driver.views.clear()
+    world.forget()
     return world, active
 
 

@@ -22,8 +22,7 @@ def world() -> World:
 
 def leading(world: World) -> KafkaController:
     controller = world.active_controller()
-    world.driver.take_sent()
-    world.driver.views.clear()
+    world.forget()
     return controller
 
 

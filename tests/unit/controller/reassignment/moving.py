@@ -68,9 +68,7 @@ class Cluster:
         return self
 
     def forget(self) -> None:
-        self.world.driver.client.take_events()
-        self.world.driver.take_sent()
-        self.world.driver.performed.clear()
+        self.world.forget()
 
     def alter(
         self,

@@ -46,8 +46,7 @@ def world() -> World:
 @pytest.fixture
 def active(world: World) -> ActiveController:
     active = world.fail_over()
-    world.driver.views.clear()
-    world.driver.take_sent()
+    world.forget()
     return active
 
 

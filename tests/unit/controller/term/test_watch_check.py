@@ -81,8 +81,7 @@ def test_a_rival_that_nobody_has_reported_is_obeyed(world: World) -> None:
 
 def test_nothing_is_done_where_nothing_was_missed(world: World) -> None:
     controller = world.active_controller()
-    world.driver.take_sent()
-    world.driver.performed.clear()
+    world.forget()
     check(world, controller)
     check(world, controller)
     assert leader_and_isr(world.driver.sent) == {}

@@ -20,7 +20,7 @@ from regent.controller.transitions.partition_epochs import LEFT_BEHIND, WRITES_M
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
-from tests.unit.controller.topics.test_topic_changes import cluster, forget_the_past
+from tests.unit.controller.topics.test_topic_changes import cluster
 from tests.unit.controller.world import T0, T1, World, active_of
 
 
@@ -40,7 +40,7 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         world.delete(paths.topic("t"))
         if removed:
             world.run(process_topic_change(active))
-        forget_the_past(world)
+        world.forget()
         return world, active
 
     def born(self, world: World, active: ActiveController) -> LeaderAndIsr:
@@ -155,7 +155,7 @@ class TestReplacedTopics:
         world.start_broker(1, 2, 3)
         world.create_led_topic("t", {0: (1, 2)})
         controller = world.active_controller()
-        forget_the_past(world)
+        world.forget()
         return world, controller
 
     def _assert_it_is_the_new_one(self, world: World, controller: KafkaController) -> None:

@@ -138,6 +138,10 @@ class TestRefusals:
         with pytest.raises(PlacementError, match="0 partitions"):
             continue_assignment(without_racks(2), {0: (1,)}, partitions=0)
 
+    def test_growth_without_any_broker(self) -> None:
+        with pytest.raises(PlacementError, match="number of live brokers, 0"):
+            continue_assignment([], {0: (1,)}, partitions=1)
+
 
 ids = st.lists(st.integers(0, 50), min_size=1, max_size=9, unique=True)
 racks = st.sampled_from(["a", "b", "c", "d"])

@@ -28,15 +28,8 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     world = World(**settings)
     world.start_broker(1, 2, 3)
     active = world.fail_over()
-    forget_the_past(world)
+    world.forget()
     return world, active
-
-
-def forget_the_past(world: World) -> None:
-    world.driver.client.take_events()
-    world.driver.take_sent()
-    world.driver.views.clear()
-    world.driver.performed.clear()
 
 
 def watched(world: World) -> list[WatchedEvent]:
@@ -207,7 +200,7 @@ class TestGrowth:
     def grown(self) -> tuple[World, ActiveController]:
         world, active = cluster()
         world.create_topic("t", {0: (1, 2)}, seen_by=active)
-        forget_the_past(world)
+        world.forget()
         return world, active
 
     def test_new_partitions_get_leaders_and_old_ones_are_left_alone(self) -> None:
@@ -289,6 +282,6 @@ class TestDeletionRequests:
         world, active = cluster()
         world.create_topic("t", {0: (1, 2)}, seen_by=active)
         world.mark_for_deletion("t", seen_by=active)
-        forget_the_past(world)
+        world.forget()
         world.run(process_topic_deletion(active))
         assert world.driver.sent == []

@@ -50,8 +50,7 @@ def cluster(**settings: Any) -> tuple[World, ActiveController]:
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=TOPIC_ID)
     active = world.fail_over()
-    world.driver.performed.clear()
-    world.driver.take_sent()
+    world.forget()
     return world, active
 
 

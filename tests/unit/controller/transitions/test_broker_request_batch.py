@@ -287,3 +287,8 @@ def test_everything_added_for_a_live_broker_is_sent_exactly_once(
         named = {tp for kind, _, members, _ in added if kind == "leader_and_isr" for tp in members}
         assert set(requests.partitions) == named
         assert set(requests.partitions) == named
+
+
+def test_without_dead_brokers_and_failed_dirs_no_replica_is_offline() -> None:
+    requests = requests_of(loaded(1, 2, 3), lambda b: b.add_update_metadata([A0, A1, B0]))
+    assert requests.offline_replicas == {}
