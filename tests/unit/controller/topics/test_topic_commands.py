@@ -26,7 +26,7 @@ from regent.controller.commands import (
 )
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import ZooKeeperUnavailableError
+from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic_config import BrokerFacts, KafkaVersion
 from regent.zk_data import paths
@@ -393,6 +393,24 @@ def test_a_topic_that_is_unknown_or_being_deleted_is_not_touched(command: Comman
     assert refusal(world, active, command).reason is Reason.TOPIC_MARKED_FOR_DELETION
     active.context.remove_topic("t")
     assert refusal(world, active, command).reason is Reason.UNKNOWN_TOPIC
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        CreateTopic("new", 1, 1),
+        CreatePartitions("t", 3),
+        AlterTopicConfig("t", {"flush.ms": "1"}),
+        DeleteTopic("t"),
+    ],
+)
+def test_a_controller_that_has_moved_changes_nothing(command: Command) -> None:
+    world, active = cluster()
+    world.elect_rival()
+    tree = world.zookeeper.dump()
+    with pytest.raises(ControllerMovedError):
+        ask(world, active, command)
+    assert world.zookeeper.dump() == tree
 
 
 def test_commands_of_all_kinds_are_answered_in_their_order() -> None:
