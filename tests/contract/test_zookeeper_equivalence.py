@@ -101,8 +101,7 @@ def both(zookeeper_server: ZooKeeper) -> Iterator[Both]:
 
 
 @settings(
-    max_examples=150,
-    deadline=None,
+    max_examples=2 * settings.default.max_examples,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)

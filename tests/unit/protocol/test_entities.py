@@ -86,7 +86,7 @@ def entities(kind: type[Any]) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize(
     ("message", "version"), ALL, ids=lambda each: getattr(each, "name", str(each))
 )
-@settings(max_examples=25)
+@settings(max_examples=settings.default.max_examples // 5)
 @given(data=st.data())
 def test_what_is_written_is_read(message: Message, version: int, data: st.DataObject) -> None:
     kind = message[version]

@@ -115,7 +115,7 @@ def kinds(requests: Iterable[ControlRequest]) -> str:
 steps = st.lists(st.builds(Step, st.sampled_from(STEPS), st.integers(0, 29)), max_size=40)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(steps=steps, max_partitions=st.sampled_from([1, 2, 1_000]))
 def test_a_broker_ends_as_if_it_had_got_every_batch(steps: list[Step], max_partitions: int) -> None:
     """Whatever the controller does and whenever a request is sent: see the model's docstring for

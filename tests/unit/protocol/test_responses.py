@@ -76,7 +76,7 @@ def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, 
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
-@settings(max_examples=10)
+@settings(max_examples=settings.default.max_examples // 10)
 @given(
     known=st.integers(0, 300),
     others=st.dictionaries(st.integers(0, 300), st.sampled_from([56, -1, 74]), max_size=3),

@@ -111,7 +111,7 @@ def test_a_request_that_is_cut_off_is_refused_and_what_follows_one_is_ignored(
     assert CODEC.decode(golden.frame + b"\0") == CODEC.decode(golden.frame)
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
 def test_a_golden_frame_with_other_bytes_is_a_request_or_a_decode_error(
     data: st.DataObject,
@@ -123,7 +123,7 @@ def test_a_golden_frame_with_other_bytes_is_a_request_or_a_decode_error(
     _decode_anything(bytes(frame))
 
 
-@settings(max_examples=300)
+@settings(max_examples=3 * settings.default.max_examples)
 @given(
     api=st.sampled_from(list(ALL_APIS.values())),
     data=st.data(),

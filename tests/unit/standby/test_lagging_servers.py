@@ -208,7 +208,7 @@ def come_to_rest(ensemble: Ensemble, client: CacheClient) -> None:
         client.read()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=4 * settings.default.max_examples)
 @given(steps=st.lists(STEPS, min_size=10, max_size=60), most=st.sampled_from([1, 3, 1_000]))
 def test_a_cache_at_rest_is_what_a_cold_read_finds(steps: list[tuple[str, Any]], most: int) -> None:
     """On the way, too: what is not dirty is as it was at the server when the answer left it."""
@@ -225,7 +225,6 @@ def test_a_cache_at_rest_is_what_a_cold_read_finds(steps: list[tuple[str, Any]],
     assert content(client.cache) == content(cold(truth))
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     before=st.lists(TRANSACTIONS, min_size=5, max_size=20),
     after=st.lists(TRANSACTIONS, min_size=1, max_size=10),
