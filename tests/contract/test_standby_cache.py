@@ -162,9 +162,7 @@ class Writers:
             pass
 
 
-async def test_what_is_not_dirty_when_an_election_is_answered_is_the_truth(
-    any_server: World,
-) -> None:
+async def test_clean_entries_are_true_at_an_election(any_server: World) -> None:
     writers = Writers(await set_up(any_server))
     client = await any_server.connect()
     for version in range(ELECTIONS):
@@ -177,9 +175,7 @@ async def test_what_is_not_dirty_when_an_election_is_answered_is_the_truth(
         assert await keeper.check() == []
 
 
-async def test_whoever_is_elected_is_given_what_reading_everything_gives(
-    any_server: World,
-) -> None:
+async def test_elected_process_gets_what_a_cold_read_finds(any_server: World) -> None:
     writers = Writers(await set_up(any_server))
     client = await any_server.connect()
     for version in range(ELECTIONS):

@@ -1,4 +1,5 @@
-"""Random operations give the same results on the real server and on the in-memory one."""
+"""Random operations give the same results, and fire the same watches, on the real server and on the
+in-memory one."""
 
 from __future__ import annotations
 
@@ -101,7 +102,7 @@ def both(zookeeper_server: ZooKeeper) -> Iterator[Both]:
 
 
 @settings(
-    max_examples=2 * settings.default.max_examples,
+    max_examples=6 * settings.default.max_examples,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)

@@ -74,6 +74,11 @@ class RawBroker:
         broker = Broker(broker_id=self.broker_id, epoch=epoch, endpoints=(endpoint,))
         return UpstreamBroker(broker, self.versions)
 
+    def listing(self, header: RequestHeader) -> bytes:
+        """An answer to ApiVersions, version 0."""
+        listed = b"".join(struct.pack(">hhh", key, *known) for key, known in self.versions.items())
+        return answer_of(header, struct.pack(">hi", 0, len(self.versions)) + listed)
+
     async def start(self) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", self.port)
         self.port = self._server.sockets[0].getsockname()[1]

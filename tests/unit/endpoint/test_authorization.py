@@ -204,9 +204,7 @@ async def test_a_look_reads_only_what_has_changed(acls: AclZooKeeper) -> None:
     assert not await may(judge, AclOperation.CREATE, "t")
 
 
-async def test_a_malformed_list_denies(
-    acls: AclZooKeeper, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_malformed_list_denies(acls: AclZooKeeper, caplog: pytest.LogCaptureFixture) -> None:
     acls.allow("All", "Topic:*")
     acls.put(f"{ACLS}/Topic/t", b"broken")
     judge = authorizer(acls)

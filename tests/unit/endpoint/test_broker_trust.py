@@ -113,9 +113,7 @@ async def test_a_broker_does_not_wait_for_the_names_of_others() -> None:
         assert await judge.is_broker(peer("10.0.0.1"))
 
 
-async def test_a_broker_stays_one_while_name_servers_do_not_answer(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broker_stays_trusted_without_name_servers(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever is not known has all names looked up again."""
     monkeypatch.setattr(broker_trust, "_FRESH_S", 0.0)
     names = Names(HOSTS)
@@ -140,9 +138,7 @@ async def test_what_is_no_name_of_a_host_has_no_addresses(host: str) -> None:
     [ClusterView(), ClusterView(is_active=True)],
     ids=["not the controller", "about to become it"],
 )
-async def test_nobody_is_reported_as_refused_by_a_process_that_knows_no_brokers(
-    view: ClusterView,
-) -> None:
+async def test_process_without_brokers_reports_no_refusal(view: ClusterView) -> None:
     """A broker asks who was the controller a moment ago, or has just been elected."""
     refused: list[Refusal] = []
     judge = trust(SlowNames(), view=view, refuse=refused.append)

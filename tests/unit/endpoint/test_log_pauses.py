@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from regent.endpoint.log_pauses import SILENT_S, LogPauses
-
-
-class Clock:
-    """Goes on when the test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
+from tests.support.clock import Clock
 
 
 def test_each_thing_is_logged_once_until_its_pause_is_over() -> None:

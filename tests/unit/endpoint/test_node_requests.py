@@ -50,6 +50,7 @@ from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.topic_waits import TopicWaits
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.event_loop import until_idle
 from tests.support.served_requests import make
 from tests.unit.runtime.worlds import KeptChannels
 
@@ -117,7 +118,7 @@ async def test_who_was_judged_to_be_a_broker_is_not_judged_again() -> None:
     refused: Any = await dispatcher(trusts="nobody")(asked, PEER)
     assert refused.error_code is ErrorCode.cluster_authorization_failed
     waiting = asyncio.ensure_future(dispatcher(trusts="nobody")(asked, judged))
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()  # the controller was asked, which answers nothing here
     waiting.cancel()
 

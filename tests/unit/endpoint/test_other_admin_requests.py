@@ -41,6 +41,7 @@ def delete(
     return [(each["name"], each["error_code"]) for each in answer["responses"]]
 
 
+@pytest.mark.usefixtures("controller")
 class TestDeleteTopics:
     @pytest.mark.parametrize("version", sorted(DELETE_TOPICS.requests))
     def test_a_topic_is_gone_when_it_is_answered(
@@ -73,9 +74,7 @@ class TestDeleteTopics:
         ]
         assert cluster.topics == ()
 
-    def test_a_name_with_an_id_is_no_request(
-        self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-    ) -> None:
+    def test_name_with_id_refused(self, cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
         cluster.create_topic("t", [(1, 2)])
         topics = [{"name": "t", "topic_id": uuid.UUID("00000000-0000-0000-0000-000000000001")}]
         answer = endpoint.ask(DELETE_TOPICS, 6, {"topics": topics, "timeout": MINUTE})
@@ -115,6 +114,7 @@ def grow(
     return {each["name"]: (each["error_code"], each["error_message"]) for each in answer["results"]}
 
 
+@pytest.mark.usefixtures("controller")
 class TestCreatePartitions:
     @pytest.mark.parametrize("version", sorted(CREATE_PARTITIONS.requests))
     def test_partitions_have_leaders_when_it_is_answered(
@@ -144,35 +144,34 @@ class TestCreatePartitions:
             (
                 {"name": "t", "count": 1},
                 37,
-                "Topic currently has 2 partitions, which is higher than the requested 1.",
+                "higher than the requested 1",
             ),
-            ({"name": "t", "count": 2}, 37, "Topic already has 2 partitions."),
-            ({"name": "none", "count": 2}, 3, "The topic 'none' does not exist."),
+            ({"name": "t", "count": 2}, 37, "already has 2 partitions"),
+            ({"name": "none", "count": 2}, 3, "'none' does not exist"),
             (
                 {"name": "t", "count": 3, "assignments": [{"broker_ids": (9, 1)}]},
                 39,
-                "Unknown broker(s) in replica assignment: 9.",
+                "Unknown broker",
             ),
             (
                 {"name": "t", "count": 4, "assignments": [{"broker_ids": (2, 1)}]},
                 39,
-                "Increasing the number of partitions by 2 but 1 assignments provided.",
+                "by 2 but 1 assignments",
             ),
             (
                 {"name": "t", "count": 3, "assignments": [{"broker_ids": ()}]},
                 39,
-                "Cannot have replication factor of 0 for partition id 2.",
+                "replication factor of 0",
             ),
             (
                 {"name": "t", "count": 3, "assignments": [{"broker_ids": (1, 1)}]},
                 39,
-                "Duplicate brokers not allowed in replica assignment: 1, 1 for partition id 2.",
+                "Duplicate brokers",
             ),
             (
                 {"name": "t", "count": 3, "assignments": [{"broker_ids": (1,)}]},
                 39,
-                "Inconsistent replication factor between partitions, partition 0 has 2 while "
-                "partitions [2] have replication factors [1], respectively.",
+                "Inconsistent replication factor",
             ),
         ],
     )
@@ -187,7 +186,9 @@ class TestCreatePartitions:
     ) -> None:
         cluster.create_topic("t", [(1, 2), (2, 3)])
         _wait_for(controller, "t")
-        assert grow(endpoint, wanted) == {wanted["name"]: (code, message)}
+        found, text = grow(endpoint, wanted)[wanted["name"]]
+        assert found == code
+        assert message in str(text)
         assert cluster.replicas("t") == [(1, 2), (2, 3)]
 
     def test_nothing_is_written_to_validate(
@@ -216,6 +217,7 @@ def elect(endpoint: LocalEndpoint, version: int, **fields: Any) -> dict[str, Any
     return answer
 
 
+@pytest.mark.usefixtures("controller")
 class TestElectLeaders:
     @pytest.mark.parametrize("version", sorted(ELECT_LEADERS.requests))
     def test_each_partition_has_an_answer(
@@ -247,9 +249,7 @@ class TestElectLeaders:
         answer = elect(endpoint, 2, topic_partitions=None)
         assert (answer["error_code"], answer["replica_election_results"]) == (0, ())
 
-    def test_a_type_that_kafka_does_not_know(
-        self, controller: LiveController, endpoint: LocalEndpoint
-    ) -> None:
+    def test_a_type_that_kafka_does_not_know(self, endpoint: LocalEndpoint) -> None:
         answer = elect(endpoint, 2, topic_partitions=None, election_type=7)
         assert answer["error_code"] == 42
 
@@ -271,6 +271,7 @@ def reassign(
     }
 
 
+@pytest.mark.usefixtures("controller")
 class TestReassignments:
     def test_partitions_move_and_those_that_do_are_listed(
         self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
@@ -293,19 +294,18 @@ class TestReassignments:
     @pytest.mark.parametrize(
         ("target", "code", "message"),
         [
-            (None, 85, "No partition reassignment is in progress."),
-            ((), 39, "Empty replica list specified in partition reassignment."),
+            (None, 85, "No partition reassignment"),
+            ((), 39, "Empty replica list"),
             (
                 (1, 1),
                 39,
-                "Duplicate replica ids in partition reassignment replica list: ArrayBuffer(1, 1)",
+                "Duplicate replica ids",
             ),
-            ((1, -1), 39, "Invalid broker id in replica list: ArrayBuffer(1, -1)"),
+            ((1, -1), 39, "Invalid broker id"),
             (
                 (1, 9),
                 39,
-                "Replica assignment has brokers that are not alive. Replica list: "
-                "ArrayBuffer(9), live broker list: Set(1, 2, 3)",
+                "brokers that are not alive",
             ),
         ],
     )
@@ -320,10 +320,9 @@ class TestReassignments:
     ) -> None:
         cluster.create_topic("t", [(1, 2)])
         _wait_for(controller, "t")
-        assert reassign(endpoint, {0: target, 5: (1,)}) == {
-            0: (code, message),
-            5: (3, "The partition does not exist."),
-        }
+        results = reassign(endpoint, {0: target, 5: (1,)})
+        assert [results[p][0] for p in (0, 5)] == [code, 3]
+        assert message in str(results[0][1])
 
 
 def upsertion(name: str, mechanism: int = 1, iterations: int = 4096) -> dict[str, Any]:
@@ -349,10 +348,9 @@ def alter_users(
     return {each["user"]: (each["error_code"], each["error_message"]) for each in answer["results"]}
 
 
+@pytest.mark.usefixtures("controller")
 class TestScramUsers:
-    def test_a_user_with_each_mechanism_then_without(
-        self, controller: LiveController, endpoint: LocalEndpoint
-    ) -> None:
+    def test_a_user_with_each_mechanism_then_without(self, endpoint: LocalEndpoint) -> None:
         assert alter_users(endpoint, upsertion("a"), upsertion("a", 2)) == {"a": (0, None)}
         both = [{"name": "a", "mechanism": 1}, {"name": "a", "mechanism": 2}]
         assert alter_users(endpoint, deletions=both) == {"a": (0, None)}
@@ -374,22 +372,16 @@ class TestScramUsers:
         ],
     )
     def test_what_kafka_refuses(
-        self,
-        wanted: list[dict[str, Any]],
-        code: int,
-        message: str,
-        controller: LiveController,
-        endpoint: LocalEndpoint,
+        self, wanted: list[dict[str, Any]], code: int, message: str, endpoint: LocalEndpoint
     ) -> None:
         results = alter_users(endpoint, *wanted, upsertion("other"))
         assert results == {wanted[0]["name"]: (code, message), "other": (0, None)}
 
 
+@pytest.mark.usefixtures("controller")
 class TestFeatures:
     @pytest.mark.parametrize("version", [0, 1])
-    def test_no_feature_is_supported(
-        self, version: int, controller: LiveController, endpoint: LocalEndpoint
-    ) -> None:
+    def test_no_feature_is_supported(self, version: int, endpoint: LocalEndpoint) -> None:
         update = {
             "feature": "metadata.version",
             "max_version_level": 7,
@@ -420,18 +412,15 @@ EMPTY: dict[str, Any] = {
 }
 
 
+@pytest.mark.usefixtures("controller")
 @pytest.mark.parametrize("api", ADMIN_APIS, ids=lambda api: api.name)
-def test_every_version_of_an_empty_request_is_answered(
-    api: Any, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_every_version_of_an_empty_request_is_answered(api: Any, endpoint: LocalEndpoint) -> None:
     for version in api.requests:
         answer = endpoint.ask(api, version, EMPTY)
         assert answer.get("error_code", 0) == 0
 
 
-def test_a_process_that_is_not_the_controller_says_so(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_standby_is_not_controller(controller: LiveController, endpoint: LocalEndpoint) -> None:
     controller.lose_term()
     assert delete(endpoint, "t") == [("t", NOT_CONTROLLER)]
     assert grow(endpoint, {"name": "t", "count": 3}) == {"t": (NOT_CONTROLLER, None)}

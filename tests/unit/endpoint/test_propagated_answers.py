@@ -162,8 +162,6 @@ def test_answer_leaves_when_the_first_broker_shows_the_change(
     until(lambda: not endpoint.lagging_brokers(), "the other brokers to follow")
 
 
-def test_answer_is_that_time_is_out_when_no_broker_shows_the_change(
-    change: Change, endpoint: LocalEndpoint
-) -> None:
+def test_answer_times_out_if_no_broker_shows_it(change: Change, endpoint: LocalEndpoint) -> None:
     answer = submit(endpoint, change, timeout=datetime.timedelta(milliseconds=300))
     assert change.codes(answer.result(timeout=60)) == [REQUEST_TIMED_OUT]

@@ -9,32 +9,20 @@ from typing import Any
 
 import pytest
 
-from regent.endpoint import quotas
-from regent.endpoint.quotas import BucketKey, Buckets, MutationQuotas, QuotasUnavailableError
-from regent.model.errors import ZooKeeperUnavailableError
 from regent.protocol.served_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
-from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.zk_data.operations import Create, SetData
 from sandbox import wait_until
-from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.clock import Clock
 from tests.support.endpoint import LocalEndpoint, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+
+pytestmark = pytest.mark.usefixtures("controller")
 
 MINUTE = datetime.timedelta(minutes=1)
 THROTTLED = 89
 EVERYBODY = "/config/users/<default>"
 BURST_S = 11
-
-
-class Clock:
-    """Goes on when the test says so."""
-
-    def __init__(self) -> None:
-        self.now_s = 1_000.0
-
-    def __call__(self) -> float:
-        return self.now_s
 
 
 @pytest.fixture
@@ -89,20 +77,14 @@ def throttle_ms(answer: Mapping[str, Any]) -> int:
     return round(waiting.total_seconds() * 1000)
 
 
-def test_without_a_quota_nobody_waits(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_without_a_quota_nobody_waits(endpoint: LocalEndpoint) -> None:
     answer = create(endpoint, 500, 500)
     assert (codes(answer), throttle_ms(answer), endpoint.muted_s) == ([0, 0], 0, [])
 
 
 @pytest.mark.parametrize("version", [6, 7])
 def test_what_exceeds_the_quota_is_refused(
-    version: int,
-    cluster: SimulatedCluster,
-    controller: LiveController,
-    endpoint: LocalEndpoint,
-    clock: Clock,
+    version: int, cluster: SimulatedCluster, endpoint: LocalEndpoint, clock: Clock
 ) -> None:
     set_rate(cluster, EVERYBODY, 1)
     answer = create(endpoint, 5, 16, 1, version=version)
@@ -120,7 +102,7 @@ def test_what_exceeds_the_quota_is_refused(
 
 @pytest.mark.parametrize("version", range(6))
 def test_former_versions_are_served_and_wait_afterwards(
-    version: int, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+    version: int, cluster: SimulatedCluster, endpoint: LocalEndpoint
 ) -> None:
     set_rate(cluster, EVERYBODY, 1)
     answer = create(endpoint, 5, 16, 1, version=version)
@@ -132,9 +114,7 @@ def test_former_versions_are_served_and_wait_afterwards(
         assert "throttle_time" not in answer
 
 
-def test_what_is_only_validated_or_refused_otherwise_is_not_charged(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_validation_is_not_charged(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
     set_rate(cluster, EVERYBODY, 1)
     assert codes(create(endpoint, 1_000, validate_only=True)) == [0]
     assert codes(create(endpoint, 0, 9, prefix="a.b")) == [37, 0]
@@ -181,9 +161,7 @@ def test_new_partitions_and_deletions_are_charged(
     assert cluster.topics == ("c",)
 
 
-def test_each_user_has_the_default_for_himself_and_his_own_counts_before(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_own_quota_precedes_the_default(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
     set_rate(cluster, EVERYBODY, 1)
     set_rate(cluster, "/config/users/carol", 100)
     set_rate(cluster, "/config/clients/test", 0.001)
@@ -194,54 +172,14 @@ def test_each_user_has_the_default_for_himself_and_his_own_counts_before(
     assert codes(create(endpoint, 12, 1, prefix="carol", peer=peer)) == [0, 0]
 
 
-def test_users_share_what_a_client_may(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_users_share_what_a_client_may(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
     set_rate(cluster, "/config/clients/test", 1)
     alice, bob = peer_of("User:alice"), peer_of("User:bob")
     assert codes(create(endpoint, 12, prefix="a", peer=alice)) == [0]
     assert codes(create(endpoint, 1, prefix="b", peer=bob)) == [THROTTLED]
 
 
-def test_what_is_no_rate_is_ignored(
-    cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
-) -> None:
+def test_what_is_no_rate_is_ignored(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
     set_rate(cluster, "/config/users/ANONYMOUS", "much")
     set_rate(cluster, EVERYBODY, 1)
     assert codes(create(endpoint, 12, 1)) == [0, THROTTLED]
-
-
-async def test_without_zookeeper_nobody_can_say() -> None:
-    class Unavailable(InMemoryZooKeeperPort):
-        async def get_data(self, paths: Any, *, watch: bool = False) -> Any:
-            raise ZooKeeperUnavailableError("gone")
-
-    port = Unavailable(InMemoryZooKeeper().connect())
-    with pytest.raises(QuotasUnavailableError, match="gone"):
-        await MutationQuotas(port).quota_of("User:alice", "tool", is_strict=True)
-
-
-def test_buckets_that_are_full_again_are_forgotten(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(quotas, "_MAX_BUCKETS", 10)
-    buckets = Buckets(clock)
-    for number in range(100):
-        buckets.take(BucketKey(None, str(number)), 1.0, 1)
-        clock.now_s += 1.0
-    assert len(buckets) <= 10
-    for number in range(100, 120):
-        buckets.take(BucketKey(None, str(number)), 1.0, 20)
-    assert len(buckets) == 20  # who owes something is not forgotten
-
-
-def test_buckets_of_whom_nothing_was_heard_for_long_are_forgotten(
-    clock: Clock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At a rate of 0 none is ever full again, and each client may have another id."""
-    monkeypatch.setattr(quotas, "_MAX_BUCKETS", 10)
-    buckets = Buckets(clock)
-    for number in range(1_000):
-        buckets.take(BucketKey(None, str(number)), 0.0, 1)
-        clock.now_s += 600.0
-    assert len(buckets) <= 20

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.endpoint import quotas
+from regent.endpoint.quotas import BucketKey, Buckets, MutationQuotas, QuotasUnavailableError
 from regent.endpoint.quotas_bucket import (
     BURST_S,
     MAX_THROTTLE_S,
@@ -15,6 +19,10 @@ from regent.endpoint.quotas_bucket import (
     seconds_to_pay_off,
     taken,
 )
+from regent.model.errors import ZooKeeperUnavailableError
+from regent.simulation.zookeeper import InMemoryZooKeeper
+from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.clock import Clock
 
 RATES = st.floats(min_value=0.01, max_value=1e4)
 STEPS = st.lists(
@@ -54,9 +62,7 @@ def test_a_clock_that_stands_still_or_goes_back_gives_nothing() -> None:
 
 
 @given(rate=RATES, steps=STEPS)
-def test_nobody_gets_more_than_the_rate_beyond_the_bucket_and_one_request(
-    rate: float, steps: list[tuple[float, int]]
-) -> None:
+def test_nobody_exceeds_rate_and_burst(rate: float, steps: list[tuple[float, int]]) -> None:
     """Whatever is asked for and when, if what is below zero is refused."""
     now_s, bucket, granted, last = 0.0, full(rate, now_s=0.0), 0, 0
     for waiting_s, count in steps:
@@ -69,9 +75,7 @@ def test_nobody_gets_more_than_the_rate_beyond_the_bucket_and_one_request(
 
 
 @given(rate=RATES, steps=STEPS)
-def test_after_the_time_to_wait_nothing_is_owed_and_not_before(
-    rate: float, steps: list[tuple[float, int]]
-) -> None:
+def test_debt_ends_with_the_time_to_wait(rate: float, steps: list[tuple[float, int]]) -> None:
     now_s, bucket = 0.0, full(rate, now_s=0.0)
     for waiting_s, count in steps:
         now_s += waiting_s
@@ -88,3 +92,37 @@ def test_what_is_given_back_was_never_taken(rate: float, count: int) -> None:
     bucket = full(rate, now_s=0.0)
     after = taken(taken(bucket, count, rate), -count, rate)
     assert after.tokens == pytest.approx(bucket.tokens)
+
+
+def test_full_buckets_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quotas, "_MAX_BUCKETS", 10)
+    clock = Clock()
+    buckets = Buckets(clock)
+    for number in range(100):
+        buckets.take(BucketKey(None, str(number)), 1.0, 1)
+        clock.now_s += 1.0
+    assert len(buckets) <= 10
+    for number in range(100, 120):
+        buckets.take(BucketKey(None, str(number)), 1.0, 20)
+    assert len(buckets) == 20  # who owes something is not forgotten
+
+
+def test_buckets_unused_for_long_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At a rate of 0 none is ever full again, and each client may have another id."""
+    monkeypatch.setattr(quotas, "_MAX_BUCKETS", 10)
+    clock = Clock()
+    buckets = Buckets(clock)
+    for number in range(1_000):
+        buckets.take(BucketKey(None, str(number)), 0.0, 1)
+        clock.now_s += 600.0
+    assert len(buckets) <= 20
+
+
+async def test_without_zookeeper_nobody_can_say() -> None:
+    class Unavailable(InMemoryZooKeeperPort):
+        async def get_data(self, paths: Any, *, watch: bool = False) -> Any:
+            raise ZooKeeperUnavailableError("gone")
+
+    port = Unavailable(InMemoryZooKeeper().connect())
+    with pytest.raises(QuotasUnavailableError, match="gone"):
+        await MutationQuotas(port).quota_of("User:alice", "tool", is_strict=True)

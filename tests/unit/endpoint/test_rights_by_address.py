@@ -53,9 +53,7 @@ async def authorizer(kind: AuthorizerKind, entries: dict[str, str]) -> Authorize
         ({"User:bob": "10.0.0.1"}, False),
     ],
 )
-async def test_a_right_depends_on_the_address_if_an_entry_names_a_host(
-    entries: dict[str, str], depends: bool
-) -> None:
+async def test_right_depends_on_a_host_in_an_entry(entries: dict[str, str], depends: bool) -> None:
     found = await authorizer(AuthorizerKind.KAFKA_ACLS, entries)
     assert await found.depends_on_address(peer("User:alice")) is depends
 

@@ -52,9 +52,7 @@ def test_a_policy_that_only_brokers_can_run_lets_no_topic_be_created() -> None:
         ),
     ],
 )
-def test_a_name_is_refused_in_the_words_of_the_brokers_release(
-    name: str, former: str, present: str
-) -> None:
+def test_name_is_refused_in_words_of_the_release(name: str, former: str, present: str) -> None:
     for version, words in (((3, 2), former), ((3, 3), present)):
         facts = BrokerFacts(broker_id=1, versions=(version,), has_answered=True)
         view = ClusterView(

@@ -7,6 +7,7 @@ import pytest
 
 from regent.endpoint.zookeeper_reads import FewReadsAtOnce
 from regent.zk_data.operations import ZNode
+from tests.support.event_loop import until_idle
 
 
 class Slow:
@@ -39,11 +40,6 @@ class Slow:
         return [True for _ in paths]
 
 
-async def settle() -> None:
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
 async def test_only_so_many_reads_are_under_way_and_the_others_follow_in_order() -> None:
     slow = Slow()
     reads = FewReadsAtOnce(slow, at_once=2)
@@ -51,10 +47,10 @@ async def test_only_so_many_reads_are_under_way_and_the_others_follow_in_order()
     children = asyncio.create_task(reads.get_children(["/b"]))
     existing = asyncio.create_task(reads.exists(["/c"]))
     more = asyncio.create_task(reads.get_data(["/d"]))
-    await settle()
+    await until_idle()
     assert slow.under_way == ["/a", "/b"]
     slow.may_answer.release()
-    await settle()
+    await until_idle()
     assert slow.under_way == ["/b", "/c"]
     for _ in range(3):
         slow.may_answer.release()
@@ -68,12 +64,12 @@ async def test_who_waits_no_more_leaves_its_place_to_others() -> None:
     first = asyncio.create_task(reads.exists(["/a"]))
     second = asyncio.create_task(reads.exists(["/b"]))
     third = asyncio.create_task(reads.exists(["/c"]))
-    await settle()
+    await until_idle()
     for task in (second, first):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-    await settle()
+    await until_idle()
     assert slow.under_way[-1] == "/c"
     slow.may_answer.release()
     assert await third == [True]

@@ -16,6 +16,7 @@ from regent.protocol.served_apis import ALTER_PARTITION, CONTROLLED_SHUTDOWN
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Dispatcher, Peer
 from sandbox import wait_until_async
+from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
 
 NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
@@ -62,6 +63,18 @@ async def serving(
         yield server
     finally:
         await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def served(
+    controller: Dispatcher, limits: ServerLimits = PLENTY, **options: Any
+) -> AsyncIterator[tuple[KafkaServer, KafkaClient]]:
+    """A server, and a client of it."""
+    async with (
+        serving(controller, limits, **options) as server,
+        connected(server.port) as client,
+    ):
+        yield server, client
 
 
 async def until(condition: Callable[[], bool]) -> None:

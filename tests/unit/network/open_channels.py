@@ -13,7 +13,7 @@ from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
 from regent.protocol.control_requests import ControlRequests, ControlResponse, StopReplicaPartition
 from regent.protocol.partition_state import PartitionState
-from tests.support.stub_broker import UPDATE_METADATA, StubBroker
+from tests.support.stub_broker import UPDATE_METADATA, StubBroker, stub_brokers
 
 CONTROLLER_ID = 1_000_000_007
 FAST = ChannelSettings(
@@ -67,6 +67,18 @@ async def channels(
         manager.close_all()
         await manager.wait_closed()
     assert failures == []
+
+
+@contextlib.asynccontextmanager
+async def brokers_with_channels(
+    count: int, **options: Any
+) -> AsyncIterator[tuple[list[StubBroker], ControllerChannelManager, Responses]]:
+    """Stub brokers 1, 2, ... with an open channel to each."""
+    async with (
+        stub_brokers(count) as stubs,
+        channels(*(stub.registration for stub in stubs), **options) as (manager, responses),
+    ):
+        yield stubs, manager, responses
 
 
 def batch(*stubs: StubBroker, number: int = 0, **changes: Any) -> ControlRequests:

@@ -6,6 +6,7 @@ import contextlib
 import ssl
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
 import trustme
 from kio.schema.errors import ErrorCode
@@ -16,24 +17,27 @@ from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import ClientAuth, TlsFiles
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
 from regent.protocol.serving import CredentialsUnavailableError
-from tests.support.kafka_client import KafkaClient
+from tests.support.kafka_client import KafkaClient, connected
 from tests.support.scram_users import scram_credential_of
 from tests.unit.network.kafka_servers import PLENTY, Controller
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-PASSWORD = "a pass,word=ö"
+USER, PASSWORD = "a=user,1", "a pass,word=ö"
 
 
 class Users:
     """One user, of every mechanism, and one of whom nobody can say anything."""
 
+    def __init__(self, password: str = PASSWORD) -> None:
+        self.known = password
+
     async def password(self, username: str) -> str | None:
         _require_readable(username)
-        return PASSWORD if username == "a=user,1" else None
+        return self.known if username == USER else None
 
     async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
         _require_readable(username)
-        return scram_credential_of(PASSWORD, mechanism) if username == "a=user,1" else None
+        return scram_credential_of(self.known, mechanism) if username == USER else None
 
 
 def _require_readable(username: str) -> None:
@@ -90,6 +94,18 @@ async def serving(
         yield server
     finally:
         await server.stop()
+
+
+@contextlib.asynccontextmanager
+async def served(
+    controller: Controller, *, context: ssl.SSLContext | None = None, **options: Any
+) -> AsyncIterator[tuple[KafkaServer, KafkaClient]]:
+    """A server, and a client of it."""
+    async with (
+        serving(controller, **options) as server,
+        connected(server.port, context=context) as client,
+    ):
+        yield server, client
 
 
 async def shut_down(client: KafkaClient) -> None:

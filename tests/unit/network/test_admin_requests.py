@@ -4,7 +4,6 @@ the server's side, in the versions of its release."""
 from __future__ import annotations
 
 import asyncio
-import struct
 from collections.abc import Mapping
 from typing import Any
 
@@ -39,7 +38,7 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import ServerCodec
-from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, raw_brokers
+from tests.support.raw_broker import NO_BYTES, RawBroker, raw_brokers
 
 P0, P1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
 PREFERRED, UNCLEAN = 0, 1
@@ -69,9 +68,7 @@ class Controller:
 
     def _answer(self, header: RequestHeader, frame: bytes) -> bytes:
         if header.api_key == API_VERSIONS_KEY:
-            keys = self._broker.versions.items()
-            listed = b"".join(struct.pack(">hhh", key, *known) for key, known in keys)
-            return answer_of(header, struct.pack(">hi", 0, len(keys)) + listed)
+            return self._broker.listing(header)
         request = _CODEC.decode(frame)
         self.entities.append(request.entity)
         self.versions.append(request.header.api_version)
@@ -129,9 +126,7 @@ async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -
 @pytest.mark.parametrize(
     ("release", "version"), [((2, 2), 0), ((2, 3), 0), ((2, 4), 2), ((3, 9), 2)]
 )
-async def test_preferred_leaders_are_elected_by_every_version(
-    release: tuple[int, int], version: int
-) -> None:
+async def test_preferred_election_in_every_version(release: tuple[int, int], version: int) -> None:
     async with raw_brokers(release) as (broker,):
         fields = elected(NONE, {0: NONE, 1: ELECTION_NOT_NEEDED})
         controller, admin = Controller(broker, ELECT_LEADERS, fields), requests()
@@ -172,9 +167,7 @@ async def test_a_broker_that_is_too_old_is_not_asked() -> None:
         (UNKNOWN_SERVER_ERROR, BrokerQuestionError, "UNKNOWN_SERVER_ERROR"),
     ],
 )
-async def test_a_refusal_of_the_whole_request_says_why(
-    code: int, error: type[Exception], text: str
-) -> None:
+async def test_whole_refusal_names_its_cause(code: int, error: type[Exception], text: str) -> None:
     async with raw_brokers((3, 9)) as (broker,):
         fields = reassigned(code)
         controller, admin = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields), requests()
@@ -226,9 +219,7 @@ async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off
     admin.close()
 
 
-async def test_a_controller_that_does_not_answer_in_time_is_silent(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_late_controller_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is asked next would wait as long: a batch asks it nothing else."""
     monkeypatch.setattr("regent.network.admin_requests._ANSWER_S", 0.2)
     admin = requests()

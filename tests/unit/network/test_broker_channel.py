@@ -16,7 +16,6 @@ from regent.protocol.control_codec import Body, encode_ahead, encode_body
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
     PartitionUpdates,
-    StopReplicaPartition,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
@@ -28,19 +27,21 @@ from tests.support.stub_broker import (
     SUPPORTED_BY_3_9,
     UPDATE_METADATA,
     StubBroker,
-    named_partitions,
     stub_brokers,
 )
 from tests.support.thread_shortage import thread_shortage
 from tests.support.unmerged_requests import leader_and_isr_to, stop_replica_to, update_metadata_to
-from tests.unit.network.open_channels import CONTROLLER_ID, TP, batch, channels
+from tests.unit.network.open_channels import (
+    CONTROLLER_ID,
+    TP,
+    batch,
+    brokers_with_channels,
+    channels,
+)
 
 
 async def test_a_batch_arrives_in_order_and_is_answered() -> None:
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+    async with brokers_with_channels(2) as (stubs, manager, responses):
         requests = batch(*stubs)
         manager.send(requests)
         await responses.wait_for(6)
@@ -84,10 +85,7 @@ async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.Mo
         return body
 
     monkeypatch.setattr(broker_channel, "encode_body", encode)
-    async with (
-        stub_brokers(3) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+    async with brokers_with_channels(3) as (stubs, manager, responses):
         requests = batch(*stubs)
         manager.send(requests)
         await responses.wait_for(9)
@@ -98,9 +96,7 @@ async def test_large_requests_are_encoded_beside_the_loop(monkeypatch: pytest.Mo
         )
 
 
-async def test_large_requests_are_encoded_in_the_loop_where_no_thread_can_be_started(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_large_requests_are_encoded_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is no reason to give the controller up."""
     monkeypatch.setattr(control_codec, "ENCODED_AT_ONCE", 0)
     async with (
@@ -117,9 +113,7 @@ async def test_large_requests_are_encoded_in_the_loop_where_no_thread_can_be_sta
     )
 
 
-async def test_metadata_is_encoded_while_brokers_work_on_leadership(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_metadata_is_encoded_ahead_of_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
     """Once for all, and not if it may still be merged."""
     monkeypatch.setattr(control_codec, "WORTH_ENCODING_AHEAD", 1)
     done = asyncio.Event()
@@ -132,10 +126,7 @@ async def test_metadata_is_encoded_while_brokers_work_on_leadership(
             done.set()
 
     monkeypatch.setattr(broker_channel, "encode_ahead", encode)
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+    async with brokers_with_channels(2) as (stubs, manager, responses):
         for stub in stubs:
             stub.hold.clear()
         requests = batch(*stubs)
@@ -168,20 +159,6 @@ async def test_errors_reach_the_controller() -> None:
     assert third.partition_errors == {TopicPartition("old", 0): 74}
 
 
-@pytest.mark.parametrize(
-    ("protocol", "versions"),
-    [("1.1-IV0", [1, 4, 0]), ("2.4-IV1", [4, 6, 2]), ("2.6", [4, 6, 3]), ("2.8-IV1", [5, 7, 3])],
-)
-async def test_versions_follow_the_protocol_version(protocol: str, versions: list[int]) -> None:
-    async with (
-        StubBroker(1, protocol_version=protocol) as stub,
-        channels(stub.registration) as (manager, _),
-    ):
-        manager.send(batch(stub))
-        received = await stub.wait_for(3)
-    assert [each.api_version for each in received] == versions
-
-
 async def test_the_lowest_protocol_version_of_the_cluster_counts_for_all() -> None:
     async with (
         StubBroker(1, protocol_version="3.9-IV0") as new,
@@ -195,17 +172,6 @@ async def test_the_lowest_protocol_version_of_the_cluster_counts_for_all() -> No
         assert [received.api_version for received in stub.received] == [4, 6, 3]
 
 
-async def test_what_a_broker_understands_caps_the_version() -> None:
-    supported = SUPPORTED_BY_3_9 | {LEADER_AND_ISR: (0, 5), UPDATE_METADATA: (0, 7)}
-    async with (
-        StubBroker(1, supported=supported) as stub,
-        channels(stub.registration) as (manager, _),
-    ):
-        manager.send(batch(stub))
-        received = await stub.wait_for(3)
-    assert [each.api_version for each in received] == [5, 7, 4]
-
-
 async def test_a_broker_without_api_versions_3_is_asked_again() -> None:
     supported = {4: (0, 1), 5: (0, 0), 6: (0, 4), API_VERSIONS: (0, 1)}
     async with StubBroker(1, supported=supported, protocol_version="1.1-IV0") as stub:
@@ -216,9 +182,7 @@ async def test_a_broker_without_api_versions_3_is_asked_again() -> None:
         assert stub.connections == 1
 
 
-async def test_a_request_without_a_common_version_is_left_out(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_unsupported_request_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
     supported = SUPPORTED_BY_3_9 | {UPDATE_METADATA: (0, 3)}
     async with (
         StubBroker(1, supported=supported) as stub,
@@ -230,26 +194,3 @@ async def test_a_request_without_a_common_version_is_left_out(
     assert [each.api_key for each in stub.received] == [LEADER_AND_ISR, STOP_REPLICA] * 2
     errors = [record for record in caplog.records if record.levelno == logging.ERROR]
     assert [record.getMessage() for record in errors] == ["request left out: no common version"]
-
-
-async def test_old_stop_replica_is_split_and_each_half_answered() -> None:
-    both = {
-        TopicPartition("a", 0): StopReplicaPartition(-1, False),
-        TopicPartition("b", 0): StopReplicaPartition(-2, True),
-    }
-    async with (
-        StubBroker(1, protocol_version="2.4-IV1") as stub,
-        channels(stub.registration) as (manager, responses),
-    ):
-        manager.send(batch(stub, stop_replica={1: both}))
-        answers = (await responses.wait_for(4))[2:]
-    requests = [received.request for received in stub.received[2:]]
-    assert [request.delete_partitions for request in requests] == [True, False]
-    assert [named_partitions(received) for received in stub.received[2:]] == [
-        [("b", 0)],
-        [("a", 0)],
-    ]
-    assert [list(answer.partitions) for answer in answers] == [  # type: ignore[union-attr]
-        [TopicPartition("b", 0)],
-        [TopicPartition("a", 0)],
-    ]

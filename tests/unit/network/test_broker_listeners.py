@@ -49,9 +49,7 @@ class TestListeners:
                 await responses.wait_for(3)
             assert (internal.connections, len(public.received)) == (0, 3)
 
-    async def test_a_broker_that_lacks_the_configured_listener_names_its_own(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_broker_names_another_listener(self, caplog: pytest.LogCaptureFixture) -> None:
         """One that is set up otherwise than the others is no reason not to control it."""
         settings = ChannelSettings(listener="BROKERS")
         async with StubBroker(1) as internal, StubBroker(1) as public:
@@ -78,9 +76,7 @@ class TestListeners:
                 await responses.wait_for(3)
                 assert manager.metrics()[1].failures == 1
 
-    async def test_a_broker_that_cannot_be_used_is_reported(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_unusable_broker_is_reported(self, caplog: pytest.LogCaptureFixture) -> None:
         endpoint = EndPoint("SECURE", "SASL_SSL", "127.0.0.1", 1)
         async with channels(Broker(1, 1, (endpoint,))) as (manager, _):
             await manager.inter_broker_protocol()
@@ -92,9 +88,7 @@ class TestListeners:
 @pytest.mark.parametrize(
     ("host", "port"), [("x" * 70, 1), ("127.0.0.1", 99_999), ("", -1), ("", 1), (".", 1)]
 )
-async def test_an_impossible_address_is_only_out_of_reach(
-    host: str, port: int, protocol: str
-) -> None:
+async def test_impossible_address_is_out_of_reach(host: str, port: int, protocol: str) -> None:
     """A registration may say anything. It must not bring the controller down."""
     broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
     settings = msgspec.structs.replace(FAST, tls=FixedTls(ssl.create_default_context()))

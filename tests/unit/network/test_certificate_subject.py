@@ -85,7 +85,7 @@ def certificate(*rdns: dict[x509.ObjectIdentifier, str]) -> bytes:
         ([{NameOID.EMAIL_ADDRESS: LONG * 3}], f"1.2.840.113549.1.9.1=#1681c0{'78' * 192}"),
     ],
 )
-def test_a_subject_is_worded_as_by_java(
+def test_subject_is_that_of_java(
     subject: list[dict[x509.ObjectIdentifier, str]], name: str
 ) -> None:
     assert subject_of(certificate(*subject)) == name

@@ -80,9 +80,7 @@ def test_what_answers_by_tls_does_not_wait_for_it() -> None:
         ([b"%(good)s", b"HTTP/1.1 400"], "DecodeError: a frame of 1213486160 bytes", True),
     ],
 )
-async def test_a_broker_that_has_spoken_kafkas_protocol_has_a_listener_of_kafka(
-    answers: list[bytes], is_said: str, is_kafka: bool
-) -> None:
+async def test_kafka_listener_is_known(answers: list[bytes], is_said: str, is_kafka: bool) -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.closing(writer):
             for answer in answers:
@@ -151,9 +149,7 @@ def test_our_own_expired_certificate_is_what_to_look_at(tmp_path: Path) -> None:
         ("host", "must name localhost"),
     ],
 )
-async def test_a_certificate_that_we_do_not_accept_says_what_to_change(
-    mistake: str, remedy: str, tmp_path: Path
-) -> None:
+async def test_refused_certificate_has_a_remedy(mistake: str, remedy: str, tmp_path: Path) -> None:
     trusted = Authority(tmp_path)
     (tmp_path / "others").mkdir()
     shown = Authority(tmp_path / "others") if mistake == "authority" else trusted

@@ -44,17 +44,8 @@ async def test_one_that_its_client_closes(controller: Controller) -> None:
         await until(lambda: connection() is None)
 
 
-async def test_one_with_tls_that_its_client_closes(controller: Controller, tmp_path: Path) -> None:
-    authority = Authority(tmp_path)
-    async with secured_servers.serving(controller, tls=authority.files) as server:
-        async with connected(server.port, context=authority.client()) as client:
-            await shut_down(client)
-            connection = only_connection(server)
-        await until(lambda: connection() is None)
-
-
 @pytest.mark.parametrize("sent", [b"", b"no TLS\r\n\r\n"], ids=["nothing", "something else"])
-async def test_one_whose_client_begins_no_tls(
+async def test_client_without_tls_freed(
     controller: Controller, tmp_path: Path, sent: bytes
 ) -> None:
     """A health check, for instance, or a client that is not set up for TLS."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import gc
 import weakref
 from typing import Any
@@ -22,9 +21,11 @@ from regent.protocol.control_requests import (
     UpdateMetadataRequest,
 )
 from sandbox import wait_until_async
+from tests.support.event_loop import until_idle
 from tests.support.stub_broker import UPDATE_METADATA, stub_brokers
 from tests.unit.network.open_channels import (
     batch,
+    brokers_with_channels,
     channels,
     leader_epochs,
     only_update_metadata,
@@ -59,39 +60,26 @@ def encodings(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return made
 
 
-async def test_an_update_is_forgotten_once_everybody_has_answered(
-    updates: list[weakref.ref[PartitionUpdates]],
-) -> None:
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+async def test_answered_update_is_forgotten(updates: list[weakref.ref[PartitionUpdates]]) -> None:
+    async with brokers_with_channels(2) as (stubs, manager, responses):
         for number in range(3):
             manager.send(only_update_metadata(*stubs, number=number))
             await responses.wait_for(2 * number + 2)
-        await asyncio.sleep(0)
+        await until_idle()
         gc.collect()
         assert [update() for update in updates] == [None] * len(updates)
 
 
 async def test_receivers_in_step_encode_an_update_once(encodings: list[int]) -> None:
-    async with (
-        stub_brokers(3) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+    async with brokers_with_channels(3) as (stubs, manager, responses):
         for number in range(4):
             manager.send(only_update_metadata(*stubs, number=number))
             await responses.wait_for(3 * number + 3)
     assert encodings == [1, 1, 1, 1]
 
 
-async def test_receivers_that_lag_behind_alike_share_what_is_merged_for_them(
-    encodings: list[int],
-) -> None:
-    async with (
-        stub_brokers(3) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+async def test_receivers_that_lag_alike_share_an_update(encodings: list[int]) -> None:
+    async with brokers_with_channels(3) as (stubs, manager, responses):
         for stub in stubs:
             stub.hold.clear()
         manager.send(only_update_metadata(*stubs))
@@ -118,10 +106,7 @@ def test_the_time_for_an_answer_grows_with_the_partitions_of_a_request() -> None
 
 
 async def test_batch_counts_as_acknowledged_when_its_metadata_is() -> None:
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(stub.registration for stub in stubs)) as (manager, responses),
-    ):
+    async with brokers_with_channels(2) as (stubs, manager, responses):
         assert manager.acknowledged() == {1: -1, 2: -1}
         stubs[1].hold.clear()
         manager.send(only_update_metadata(*stubs))

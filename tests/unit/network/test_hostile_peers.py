@@ -17,7 +17,7 @@ from tests.support.hostile_peers import (
     server_for_hostile_peers,
 )
 
-CONNECTIONS = 1_000
+CONNECTIONS = 250
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def many_files() -> Iterator[None]:
 @pytest.mark.usefixtures("many_files")
 async def test_an_honest_client_is_served_beside_many_bad_ones() -> None:
     async with server_for_hostile_peers(CONNECTIONS + 10) as server:
-        times = await attack(server, frames=2_000, connections=CONNECTIONS, seed=1)
+        times = await attack(server, frames=500, connections=CONNECTIONS, seed=1)
         assert times.requests > 0
         statistics = server.statistics
         await wait_until_async(
@@ -48,4 +48,4 @@ async def test_an_honest_client_is_served_beside_many_bad_ones() -> None:
 
 
 def test_a_fuzzed_frame_is_a_request_or_a_decode_error() -> None:
-    assert 0 < decode_all(itertools.islice(fuzzed_frames(1), 20_000)) < 20_000
+    assert 0 < decode_all(itertools.islice(fuzzed_frames(1), 5_000)) < 5_000

@@ -37,6 +37,7 @@ from tests.unit.network.kafka_servers import (
     at,
     closed_for,
     limited,
+    served,
     serving,
     until,
 )
@@ -60,9 +61,7 @@ async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
 
 
 @pytest.mark.parametrize("version", CONTROLLED_SHUTDOWN.requests)
-async def test_the_dispatcher_answers_a_request(
-    version: int, client: KafkaClient, controller: Controller
-) -> None:
+async def test_dispatch_answers(version: int, client: KafkaClient, controller: Controller) -> None:
     answer = await client.ask(CONTROLLED_SHUTDOWN, version, {"brokerId": 3})
     assert answer == make(CONTROLLED_SHUTDOWN.responses[version], NONE_LEFT)
     (peer,) = controller.peers
@@ -79,9 +78,7 @@ async def test_api_versions_lists_what_is_served(version: int, client: KafkaClie
     assert listed == {0: (0, 9), **served}  # 0, Produce: clients want to see it
 
 
-async def test_api_versions_of_an_unknown_version_is_answered_in_version_0(
-    client: KafkaClient,
-) -> None:
+async def test_unknown_api_versions_is_answered_in_version_0(client: KafkaClient) -> None:
     client.send_frame(struct.pack(">hhi", 18, 77, 5) + b"of a time to come")
     answer = await client.answer(API_VERSIONS, 0, 5)
     assert answer.error_code is ErrorCode.unsupported_version
@@ -89,9 +86,7 @@ async def test_api_versions_of_an_unknown_version_is_answered_in_version_0(
     assert (await client.ask(API_VERSIONS, 0, {})).error_code is ErrorCode.none
 
 
-async def test_a_client_that_names_its_software_wrongly_is_refused_as_by_kafka(
-    client: KafkaClient,
-) -> None:
+async def test_badly_named_software_is_refused(client: KafkaClient) -> None:
     software = {"clientSoftwareName": "a b", "clientSoftwareVersion": "1"}
     answer = await client.ask(API_VERSIONS, 3, software)
     assert answer.error_code is ErrorCode.invalid_request
@@ -100,10 +95,7 @@ async def test_a_client_that_names_its_software_wrongly_is_refused_as_by_kafka(
 
 async def test_api_versions_has_the_features_of_the_moment(controller: Controller) -> None:
     features = Features((FeatureRange("f", 1, 9),), (FeatureRange("f", 2, 3),), 12)
-    async with (
-        serving(controller, features=lambda: features) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, features=lambda: features) as (_, client):
         software = {"clientSoftwareName": "a", "clientSoftwareVersion": "1"}
         answer = await client.ask(API_VERSIONS, 3, software)
     assert answer.finalized_features_epoch == 12
@@ -120,9 +112,7 @@ async def test_sasl_where_there_is_none_is_refused_as_by_kafka(client: KafkaClie
     assert authenticate.error_message == text
 
 
-async def test_answers_come_in_the_order_of_requests_one_at_a_time(
-    client: KafkaClient, controller: Controller
-) -> None:
+async def test_answers_keep_the_order(client: KafkaClient, controller: Controller) -> None:
     controller.may_answer.clear()
     sent = [client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": each}) for each in range(50)]
     await until(lambda: controller.in_progress == 1)
@@ -147,9 +137,7 @@ async def test_a_client_that_has_to_wait_is_answered_at_once_and_not_read_meanwh
     await client.closed()
 
 
-async def test_a_client_that_has_waited_is_served(
-    client: KafkaClient, controller: Controller
-) -> None:
+async def test_delayed_client_is_served_later(client: KafkaClient, controller: Controller) -> None:
     entity = make(CONTROLLED_SHUTDOWN.responses[3], NONE_LEFT)
     controller.answers[1] = Throttled(entity, 0.01)
     sent = [client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": each}) for each in (1, 2)]
@@ -166,9 +154,7 @@ async def test_a_request_may_come_byte_by_byte_and_another_at_once(client: Kafka
     assert await client.answer(CONTROLLED_SHUTDOWN, 0, 9)
 
 
-async def test_connections_are_served_side_by_side(
-    server: KafkaServer, controller: Controller
-) -> None:
+async def test_connections_are_independent(server: KafkaServer, controller: Controller) -> None:
     controller.may_answer.clear()
     async with connected(server.port) as one, connected(server.port) as other:
         one.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
@@ -179,9 +165,7 @@ async def test_connections_are_served_side_by_side(
     await until(lambda: controller.in_progress == 0)
 
 
-async def test_a_request_is_given_up_when_its_peer_has_gone(
-    server: KafkaServer, controller: Controller
-) -> None:
+async def test_lost_peer_ends_its_request(server: KafkaServer, controller: Controller) -> None:
     controller.may_answer.clear()
     async with connected(server.port) as client:
         client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
@@ -250,9 +234,7 @@ async def test_an_answer_of_a_cancelled_dispatcher_is_dropped() -> None:
         await asyncio.wait_for(server.stop(), 60)
 
 
-async def test_of_many_bad_peers_one_is_logged_in_a_while(
-    server: KafkaServer, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_bad_peers_logged_once(server: KafkaServer, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(20):
             async with connected(server.port) as client:
@@ -260,15 +242,6 @@ async def test_of_many_bad_peers_one_is_logged_in_a_while(
                 await client.closed()
     await closed_for(server, CloseReason.MALFORMED, 20)
     assert [record.message for record in caplog.records] == ["connection closed"]
-
-
-async def test_a_large_request_is_answered(client: KafkaClient, controller: Controller) -> None:
-    partition = {"partitionIndex": 1, "leaderEpoch": 1, "newIsr": [1, 2], "partitionEpoch": 1}
-    topics = [{"topicName": "t" * 200, "partitions": [partition]}] * 1000
-    answer = make(ALTER_PARTITION.responses[0], {"throttleTimeMs": 0, "errorCode": 0, "topics": []})
-    controller.answers[1] = answer
-    fields = {"brokerId": 1, "brokerEpoch": 1, "topics": topics}
-    assert await client.ask(ALTER_PARTITION, 0, fields) == answer
 
 
 class _Codec(ServerCodec):
@@ -283,36 +256,29 @@ class _Codec(ServerCodec):
         return super().encode(header, entity)
 
 
-async def test_the_answer_to_a_large_request_is_encoded_outside_of_the_loop(
+async def test_what_is_large_is_encoded_outside_of_the_loop(
     server: KafkaServer, controller: Controller, client: KafkaClient
 ) -> None:
-    """It has an error for each thing that the request names, and is read back before it is sent."""
+    """The answer to a large request, which has an error for each thing that the request names and
+    is read back before it is sent; and a large answer to a small request."""
     server.codec = codec = _Codec(server.codec.apis)
     controller.answers[1] = make(
         ALTER_PARTITION.responses[0], {"throttleTimeMs": 0, "errorCode": 0, "topics": []}
     )
-    for count in (1, 200):
-        topics = [{"topicName": "t" * 200, "partitions": []}] * count
-        await client.ask(ALTER_PARTITION, 0, {"brokerId": 1, "brokerEpoch": 1, "topics": topics})
-    small, large = codec.threads
-    assert small is threading.current_thread()
-    assert large is not small
-
-
-async def test_a_large_answer_to_a_small_request_is_encoded_outside_of_the_loop(
-    server: KafkaServer, controller: Controller, client: KafkaClient
-) -> None:
-    """All reassignments of a cluster are asked for by some bytes."""
-    server.codec = codec = _Codec(server.codec.apis)
     remaining = [{"topicName": "t", "partitionIndex": p} for p in range(2_000)]
     controller.answers[2] = make(
         CONTROLLED_SHUTDOWN.responses[1], {"errorCode": 0, "remainingPartitions": remaining}
     )
-    for broker_id in (1, 2):
+    for count in (1, 200):
+        topics = [{"topicName": "t" * 200, "partitions": []}] * count
+        answer = await client.ask(
+            ALTER_PARTITION, 0, {"brokerId": 1, "brokerEpoch": 1, "topics": topics}
+        )
+        assert answer == controller.answers[1]
+    for broker_id in (3, 2):
         await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
-    small, large = codec.threads
-    assert small is threading.current_thread()
-    assert large is not small
+    own = threading.current_thread()
+    assert [thread is own for thread in codec.threads] == [True, False, True, False]
 
 
 async def test_a_stop_waits_for_requests_in_progress(controller: Controller) -> None:
@@ -336,10 +302,7 @@ async def test_a_stop_waits_for_requests_in_progress(controller: Controller) -> 
 
 async def test_a_stop_does_not_wait_for_ever(controller: Controller) -> None:
     controller.may_answer.clear()
-    async with (
-        serving(controller, limited(stop_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(stop_s=0.05)) as (server, client):
         client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         await until(lambda: controller.in_progress == 1)
         await server.stop()
@@ -347,9 +310,7 @@ async def test_a_stop_does_not_wait_for_ever(controller: Controller) -> None:
     assert controller.in_progress == 0
 
 
-async def test_all_connections_can_be_closed_and_new_ones_made(
-    server: KafkaServer, client: KafkaClient
-) -> None:
+async def test_connections_close_and_open_again(server: KafkaServer, client: KafkaClient) -> None:
     await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
     server.close_connections()
     await client.closed()
@@ -364,9 +325,7 @@ async def test_an_address_in_use_is_named(server: KafkaServer, controller: Contr
     await other.stop()
 
 
-async def test_connections_leave_files_for_everything_else(
-    controller: Controller, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_files_are_reserved(controller: Controller, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("resource.getrlimit", lambda _: (1024, 4096))
     server = KafkaServer(ServerSettings(), apis=(), dispatcher=controller)
     assert server.settings.limits.connections == 768

@@ -27,6 +27,7 @@ from tests.unit.network.kafka_servers import (
     at,
     closed_for,
     limited,
+    served,
     serving,
     until,
 )
@@ -44,32 +45,21 @@ def controller() -> Controller:
 
 
 async def test_an_idle_connection_is_closed(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(idle_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(idle_s=0.05)) as (server, client):
         await client.closed()
         await closed_for(server, CloseReason.IDLE)
 
 
 async def test_a_request_that_does_not_end_closes_the_connection(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(frame_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(frame_s=0.05)) as (server, client):
         client.writer.write(struct.pack(">ih", 8, 7))
         await client.closed()
         await closed_for(server, CloseReason.SLOW_REQUEST)
 
 
-async def test_a_request_without_an_answer_in_time_closes_the_connection(
-    controller: Controller,
-) -> None:
+async def test_unanswered_request_closes_its_connection(controller: Controller) -> None:
     controller.may_answer.clear()
-    async with (
-        serving(controller, limited(request_s=0.05)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(request_s=0.05)) as (server, client):
         client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         await client.closed()
         await closed_for(server, CloseReason.REQUEST_TIME)
@@ -80,10 +70,7 @@ async def test_a_peer_that_takes_no_answers_is_closed(controller: Controller) ->
     topic = {"topicName": "t" * 30_000, "partitionIndex": 1}
     large = {"errorCode": 0, "remainingPartitions": [topic] * 200}
     controller.answers[1] = make(CONTROLLED_SHUTDOWN.responses[3], large)
-    async with (
-        serving(controller, limited(frame_s=0.2)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(frame_s=0.2)) as (server, client):
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         for _ in range(20):
             client.send(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1})
@@ -102,9 +89,7 @@ async def test_a_frame_over_the_limit_is_not_waited_for(controller: Controller) 
         await closed_for(server, CloseReason.FRAME_SIZE)
 
 
-async def test_the_connection_that_holds_most_is_closed_when_memory_is_short(
-    controller: Controller,
-) -> None:
+async def test_largest_connection_closes_when_memory_is_short(controller: Controller) -> None:
     async with serving(controller, limited(buffered_bytes=100_000)) as server:
         async with connected(server.port) as modest, connected(server.port) as greedy:
             modest.writer.write(struct.pack(">ihh", 12, 7, 0))
@@ -134,9 +119,7 @@ async def test_small_requests_that_wait_count_what_they_take(controller: Control
         assert taken < 2 * server.statistics.buffered_bytes
 
 
-async def test_what_other_addresses_hold_does_not_close_a_broker_when_memory_is_short(
-    controller: Controller,
-) -> None:
+async def test_strangers_memory_does_not_close_a_broker(controller: Controller) -> None:
     """Each of their connections holds less than the broker's, all of them hold more."""
     padded = request_frame(CONTROLLED_SHUTDOWN, 1, 7, {"brokerId": 1}) + bytes(40_000)
     async with (
@@ -175,9 +158,7 @@ async def test_who_holds_little_stays_when_memory_is_short(controller: Controlle
         await modest.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
 
 
-async def test_a_new_peer_takes_the_place_of_the_one_that_is_idle_longest(
-    controller: Controller,
-) -> None:
+async def test_new_peer_replaces_the_longest_idle(controller: Controller) -> None:
     async with (
         serving(controller, limited(connections=2)) as server,
         connected(server.port) as oldest,
@@ -222,9 +203,7 @@ async def test_an_address_has_so_many_connections(controller: Controller) -> Non
                 await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
-async def test_clients_do_not_take_the_places_of_brokers_at_their_address(
-    controller: Controller,
-) -> None:
+async def test_clients_leave_places_to_brokers(controller: Controller) -> None:
     """Behind NAT, or in a network of 64 bits, everybody has one address."""
     believes = True
 
@@ -247,9 +226,7 @@ async def test_clients_do_not_take_the_places_of_brokers_at_their_address(
                 await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
-async def test_an_address_has_so_many_new_connections_a_second(
-    controller: Controller, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_connection_rate(controller: Controller, caplog: pytest.LogCaptureFixture) -> None:
     async with (
         serving(controller, limited(connection_rate=0.001)) as server,
         connected(server.port) as first,
@@ -262,19 +239,14 @@ async def test_an_address_has_so_many_new_connections_a_second(
 
 
 async def test_requests_over_the_rate_wait(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(request_rate=0.001)) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(request_rate=0.001)) as (server, client):
         await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
         await until(at(server, throttled=1))
         assert controller.brokers == [1]
 
 
-async def test_a_small_request_does_not_wait_for_all_large_ones_of_its_address(
-    controller: Controller,
-) -> None:
+async def test_small_request_passes_large_ones_of_its_address(controller: Controller) -> None:
     large = bytes(2_200_000)
     async with (
         serving(controller, limited(request_rate=1000.0)) as server,
@@ -348,9 +320,7 @@ class Tedious(ServerCodec):
         return request
 
 
-async def test_a_broker_does_not_wait_for_large_requests_of_others_to_be_read(
-    controller: Controller,
-) -> None:
+async def test_broker_does_not_wait_for_large_requests(controller: Controller) -> None:
     """Each may take a second, and many may wait."""
     large = bytes(100_000)
     async with (
@@ -382,9 +352,7 @@ async def believed(_: RequestHeader, __: Peer) -> Admission:
     return Admission(is_broker=True)
 
 
-async def test_the_next_requests_of_an_address_wait_for_what_one_has_cost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_requests_wait_for_the_cost_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first ones pass; each costs what 300 others do. However many wait, one comes after the
     other."""
     monkeypatch.setattr(connection_registry, "TIME_SHARE", 1 / 300)
@@ -403,18 +371,13 @@ async def test_the_next_requests_of_an_address_wait_for_what_one_has_cost(
 async def test_what_brokers_requests_cost_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
     controller = Laborious()
-    async with (
-        serving(controller, limited(request_rate=100.0), admit=believed) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, limited(request_rate=100.0), admit=believed) as (server, client):
         for broker_id in range(5):
             await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
         assert server.statistics.throttled == 0
 
 
-async def test_brokers_do_not_wait_for_what_others_at_their_address_have_cost(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_brokers_do_not_wait_for_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
     believes = False
 
@@ -448,10 +411,7 @@ async def test_the_request_of_a_peer_that_may_not_ask_is_not_read(controller: Co
         asked.append((header.api_key, header.api_version))
         return Admission(answer=refusal)
 
-    async with (
-        serving(controller, admit=admit) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, admit=admit) as (server, client):
         client.send_frame(struct.pack(">hhi", CONTROLLED_SHUTDOWN.key, 3, 7) + b"\xff" * 100_000)
         answer = await client.answer(CONTROLLED_SHUTDOWN, 3, 7)
         assert answer == refusal

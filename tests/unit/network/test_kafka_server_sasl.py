@@ -28,7 +28,14 @@ from regent.protocol.served_apis import (
 from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.unit.network.kafka_servers import PLENTY, Controller, closed_for
-from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, serving, shut_down
+from tests.unit.network.secured_servers import (
+    MECHANISMS,
+    PASSWORD,
+    Authority,
+    served,
+    serving,
+    shut_down,
+)
 
 
 @pytest.fixture
@@ -65,10 +72,9 @@ async def test_a_user_with_the_password_is_served(
 
 async def test_sasl_within_tls(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path, client_auth="requested")
-    async with (
-        serving(controller, tls=authority.files, mechanisms=MECHANISMS) as server,
-        connected(server.port, context=authority.client("broker-1")) as client,
-    ):
+    async with served(
+        controller, context=authority.client("broker-1"), tls=authority.files, mechanisms=MECHANISMS
+    ) as (_, client):
         await client.authenticate(SaslCredentials("SCRAM-SHA-512", "a=user,1", PASSWORD))
         await shut_down(client)
     (peer,) = controller.peers
@@ -114,10 +120,7 @@ async def test_a_wrong_password_is_answered_as_by_kafka_and_never_logged(
 
 async def test_a_failure_is_answered_after_a_delay(controller: Controller) -> None:
     limits = ServerLimits(failed_authentication_delay_s=1000.0)
-    async with (
-        serving(controller, mechanisms=MECHANISMS, limits=limits) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, mechanisms=MECHANISMS, limits=limits) as (server, client):
         await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         fields = {"authBytes": base64.b64encode(b"\0u\0p").decode()}
         client.send(SASL_AUTHENTICATE, 2, fields)
@@ -147,14 +150,12 @@ async def closed_without_an_answer(client: KafkaClient) -> None:
         assert await client.reader.read() == b""
 
 
-async def test_a_client_with_a_mechanism_that_is_not_enabled_is_not_refused_for_good(
-    controller: Controller,
-) -> None:
+async def test_unknown_mechanism_closes_without_an_answer(controller: Controller) -> None:
     """Brokers may have it: an answer would end the client, while it goes on after a closed
     connection."""
-    async with (
-        serving(controller, mechanisms=("SCRAM-SHA-256", "SCRAM-SHA-512")) as server,
-        connected(server.port) as client,
+    async with served(controller, mechanisms=("SCRAM-SHA-256", "SCRAM-SHA-512")) as (
+        server,
+        client,
     ):
         client.send(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         await closed_without_an_answer(client)
@@ -165,9 +166,7 @@ async def test_a_client_with_a_mechanism_that_is_not_enabled_is_not_refused_for_
 
 
 @pytest.mark.parametrize("version", [0, 1])
-async def test_a_client_with_a_delegation_token_is_not_refused_for_good(
-    client: KafkaClient, server: KafkaServer, version: int
-) -> None:
+async def test_delegation_token(client: KafkaClient, server: KafkaServer, version: int) -> None:
     await client.ask(SASL_HANDSHAKE, version, {"mechanism": "SCRAM-SHA-512"})
     message = b"n,,n=a-token-id,r=nonce,tokenauth=true"
     if version:
@@ -198,9 +197,7 @@ async def test_a_user_of_plain_whom_only_brokers_may_know_is_not_refused_for_goo
     assert "endpoint_sasl_plain_users_file" in refusal["remedy"]
 
 
-async def test_a_client_whose_credential_cannot_be_read_now_is_not_refused_for_good(
-    client: KafkaClient, server: KafkaServer
-) -> None:
+async def test_unreadable_credential_no_answer(client: KafkaClient, server: KafkaServer) -> None:
     await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "SCRAM-SHA-512"})
     message = base64.b64encode(b"n,,n=unreadable,r=nonce").decode()
     client.send(SASL_AUTHENTICATE, 2, {"authBytes": message})
@@ -216,9 +213,7 @@ async def test_a_client_that_says_it_has_no_delegation_token_is_served(client: K
     assert (await client.frame()).startswith(b"r=nonce")
 
 
-async def test_messages_come_bare_after_a_handshake_of_version_0(
-    client: KafkaClient, controller: Controller
-) -> None:
+async def test_bare_messages_after_version_0(client: KafkaClient, controller: Controller) -> None:
     await client.ask(SASL_HANDSHAKE, 0, {"mechanism": "SCRAM-SHA-512"})
     dialogue = SaslCredentials("SCRAM-SHA-512", "a=user,1", PASSWORD).dialogue("nonce")
     client.send_frame(next(dialogue))
@@ -229,9 +224,7 @@ async def test_messages_come_bare_after_a_handshake_of_version_0(
     assert controller.peers[0].principal == "User:a=user,1"
 
 
-async def test_a_bare_message_with_a_wrong_password_closes_the_connection(
-    client: KafkaClient, server: KafkaServer
-) -> None:
+async def test_bare_wrong_password_closes(client: KafkaClient, server: KafkaServer) -> None:
     await client.ask(SASL_HANDSHAKE, 0, {"mechanism": "PLAIN"})
     client.send_frame(b"\0a=user,1\0wrong")
     await client.closed()
@@ -248,9 +241,7 @@ async def test_nothing_is_served_before_authentication(
 
 
 @pytest.mark.parametrize("api", [SASL_HANDSHAKE, API_VERSIONS, CONTROLLED_SHUTDOWN])
-async def test_after_the_handshake_only_messages_of_the_mechanism_are_taken(
-    api: Any, client: KafkaClient, controller: Controller
-) -> None:
+async def test_mechanism_messages(api: Any, client: KafkaClient, controller: Controller) -> None:
     await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
     client.send(api, 0, {"mechanism": "PLAIN"} if api is SASL_HANDSHAKE else _some(api))
     await client.closed()
@@ -261,9 +252,7 @@ def _some(api: Any) -> dict[str, Any]:
     return {"brokerId": 1} if api is CONTROLLED_SHUTDOWN else {}
 
 
-async def test_api_versions_of_an_unknown_version_is_answered_before_authentication(
-    client: KafkaClient,
-) -> None:
+async def test_unknown_api_versions_before_authentication(client: KafkaClient) -> None:
     client.send_frame(struct.pack(">hhi", 18, 77, 5))
     answer = await client.answer(API_VERSIONS, 0, 5)
     assert answer.error_code is ErrorCode.unsupported_version
@@ -272,17 +261,12 @@ async def test_api_versions_of_an_unknown_version_is_answered_before_authenticat
 
 async def test_a_client_that_does_not_authenticate_is_closed(controller: Controller) -> None:
     limits = ServerLimits(authentication_s=0.05)
-    async with (
-        serving(controller, mechanisms=MECHANISMS, limits=limits) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, mechanisms=MECHANISMS, limits=limits) as (server, client):
         await client.closed()
         await closed_for(server, CloseReason.AUTHENTICATION_TIME)
 
 
-async def test_frames_are_small_before_authentication(
-    client: KafkaClient, server: KafkaServer
-) -> None:
+async def test_early_frames_are_small(client: KafkaClient, server: KafkaServer) -> None:
     client.writer.write(struct.pack(">i", PLENTY.unauthenticated_frame_bytes + 1))
     await client.closed()
     await closed_for(server, CloseReason.FRAME_SIZE)
@@ -291,9 +275,7 @@ async def test_frames_are_small_before_authentication(
 @pytest.mark.parametrize(
     ("mechanisms", "part"), [(("GSSAPI",), "GSSAPI"), (("PLAIN",), "no credentials")]
 )
-def test_sasl_that_cannot_be_is_refused(
-    mechanisms: tuple[str, ...], part: str, controller: Controller
-) -> None:
+def test_impossible_sasl(mechanisms: tuple[str, ...], part: str, controller: Controller) -> None:
     settings = ServerSettings(sasl_mechanisms=mechanisms)
     with pytest.raises(ConfigurationError, match=part):
         KafkaServer(settings, apis=(), dispatcher=controller)

@@ -21,7 +21,7 @@ from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN
 from sandbox import wait_until_async
 from tests.support.kafka_client import connected, request_frame
 from tests.unit.network.kafka_servers import Controller, closed_for
-from tests.unit.network.secured_servers import Authority, serving, shut_down
+from tests.unit.network.secured_servers import Authority, served, serving, shut_down
 
 
 @pytest.fixture
@@ -29,13 +29,11 @@ def controller() -> Controller:
     return Controller()
 
 
-async def test_a_client_without_a_certificate_is_anonymous(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_uncertified_client_is_anonymous(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path, client_auth="requested")
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port, context=authority.client()) as client,
+    async with served(controller, context=authority.client(), tls=authority.files) as (
+        _,
+        client,
     ):
         await shut_down(client)
     (peer,) = controller.peers
@@ -47,23 +45,21 @@ async def test_the_subject_of_a_clients_certificate_is_its_principal(
     client_auth: ClientAuth, controller: Controller, tmp_path: Path
 ) -> None:
     authority = Authority(tmp_path, client_auth=client_auth)
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port, context=authority.client("broker-1")) as client,
+    async with served(controller, context=authority.client("broker-1"), tls=authority.files) as (
+        _,
+        client,
     ):
         await shut_down(client)
     assert controller.peers[0].principal == "User:CN=broker-1,OU=Kafka,O=Example"
 
 
-async def test_every_answer_within_tls_is_followed_by_the_next(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_every_record_size_is_answered(controller: Controller, tmp_path: Path) -> None:
     """However requests are cut into records: asyncio's flow control sees every one of them."""
     authority = Authority(tmp_path)
     frame = request_frame(CONTROLLED_SHUTDOWN, 3, 7, {"brokerId": 1})
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port, context=authority.client()) as client,
+    async with served(controller, context=authority.client(), tls=authority.files) as (
+        server,
+        client,
     ):
         for records in (1, 2, 3, 2, 1, 1):
             whole = struct.pack(">i", len(frame)) + frame
@@ -75,15 +71,13 @@ async def test_every_answer_within_tls_is_followed_by_the_next(
             await _buffered(server, at_most=0)
 
 
-async def test_who_sends_far_more_tls_than_requests_is_closed(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_too_much_tls_is_closed(controller: Controller, tmp_path: Path) -> None:
     """Each record of one byte stands for a message of TLS without data: a client could send these
     for ever, and have the answers to them pile up."""
     authority = Authority(tmp_path)
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port, context=authority.client()) as client,
+    async with served(controller, context=authority.client(), tls=authority.files) as (
+        server,
+        client,
     ):
         client.writer.write(struct.pack(">i", 10_000))
         for _ in range(5_000):
@@ -92,14 +86,12 @@ async def test_who_sends_far_more_tls_than_requests_is_closed(
         await closed_for(server, CloseReason.TLS)
 
 
-async def test_small_requests_in_records_of_their_own_are_answered(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_small_requests_are_answered(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     frame = request_frame(CONTROLLED_SHUTDOWN, 3, 7, {"brokerId": 1})
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port, context=authority.client()) as client,
+    async with served(controller, context=authority.client(), tls=authority.files) as (
+        _,
+        client,
     ):
         for _ in range(1_000):
             client.writer.write(struct.pack(">i", len(frame)))
@@ -117,33 +109,7 @@ async def _buffered(server: KafkaServer, *, at_least: int = 0, at_most: int = 2*
     )
 
 
-async def test_a_client_without_the_certificate_that_is_required_is_not_served(
-    controller: Controller, tmp_path: Path
-) -> None:
-    authority = Authority(tmp_path, client_auth="required")
-    async with serving(controller, tls=authority.files) as server:
-        async with connected(server.port, context=authority.client()) as client:
-            await client.closed()
-        await closed_for(server, CloseReason.TLS)
-        assert server.statistics.failed_authentications == 1
-        assert server.statistics.connections == 0
-
-
-async def test_a_certificate_of_another_authority_is_not_accepted(
-    controller: Controller, tmp_path: Path
-) -> None:
-    authority = Authority(tmp_path, client_auth="requested")
-    stranger = authority.client()
-    trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
-    async with serving(controller, tls=authority.files) as server:
-        async with connected(server.port, context=stranger) as client:
-            await client.closed()
-        await closed_for(server, CloseReason.TLS)
-
-
-async def test_who_is_refused_by_tls_is_named_with_what_to_do(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_tls_refusal_has_a_remedy(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path, client_auth="required")
     stranger = authority.client()
     trustme.CA().issue_cert(common_name="broker-1").configure_cert(stranger)
@@ -157,14 +123,14 @@ async def test_who_is_refused_by_tls_is_named_with_what_to_do(
                 async with connected(server.port, context=context) as client:
                     await client.closed()
             await closed_for(server, CloseReason.TLS)
+            assert server.statistics.failed_authentications == 1
+            assert server.statistics.connections == 0
             (refused,) = server.refused_peers()
             assert (refused["kind"], refused["address"]) == ("TLS", "127.0.0.1")
             assert remedy in refused["remedy"]
 
 
-async def test_a_connection_that_ends_before_tls_is_no_refusal(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_early_end_is_no_refusal(controller: Controller, tmp_path: Path) -> None:
     """As health checks do."""
     authority = Authority(tmp_path)
     async with serving(controller, tls=authority.files) as server:
@@ -178,28 +144,18 @@ async def test_a_connection_that_ends_before_tls_is_no_refusal(
         assert server.refused_peers() == []
 
 
-async def test_plain_text_to_a_tls_listener_is_closed(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_plain_text_is_closed(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
-    async with (
-        serving(controller, tls=authority.files) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, tls=authority.files) as (server, client):
         client.send(API_VERSIONS, 0, {})
         await client.closed()
         await closed_for(server, CloseReason.TLS)
 
 
-async def test_a_client_that_never_ends_its_handshake_is_closed(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_endless_handshake_is_closed(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
     limits = ServerLimits(authentication_s=0.05)
-    async with (
-        serving(controller, tls=authority.files, limits=limits) as server,
-        connected(server.port) as client,
-    ):
+    async with served(controller, tls=authority.files, limits=limits) as (server, client):
         await client.closed()
         assert server.statistics.connections == 0
 
@@ -222,9 +178,7 @@ async def test_a_connection_takes_little_memory(controller: Controller, tmp_path
         assert taken / count < 100_000
 
 
-async def test_a_renewed_certificate_is_used_for_the_next_connection(
-    controller: Controller, tmp_path: Path
-) -> None:
+async def test_renewed_certificate_is_used(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path)
 
     async def certificate(server: KafkaServer) -> bytes:
@@ -240,9 +194,7 @@ async def test_a_renewed_certificate_is_used_for_the_next_connection(
         assert await certificate(server) != before
 
 
-def test_a_certificate_without_its_key_leaves_the_former_ones_in_use(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_certificate_needs_its_key(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     authority = Authority(tmp_path)
     tls = server_tls(authority.files)
     former = tls.context()

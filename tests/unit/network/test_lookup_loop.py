@@ -65,9 +65,7 @@ def test_names_that_are_not_resolved_hold_nothing_up(name_servers: NameServers) 
     run(story())
 
 
-def test_attempts_that_are_given_up_leave_one_lookup_of_a_name(
-    name_servers: NameServers, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_attempts_share_lookup(name_servers: NameServers, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         attempts = [
@@ -87,9 +85,7 @@ def test_attempts_that_are_given_up_leave_one_lookup_of_a_name(
     assert not caplog.records
 
 
-def test_a_loop_ends_while_a_lookup_runs(
-    name_servers: NameServers, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_loop_ends_in_lookup(name_servers: NameServers, caplog: pytest.LogCaptureFixture) -> None:
     async def story() -> None:
         loop = asyncio.get_running_loop()
         hanging = asyncio.create_task(loop.getaddrinfo("broker.invalid", 9092))

@@ -69,6 +69,7 @@ async def test_an_answer_waits_at_the_broker_until_the_client_takes_it() -> None
         broker.answer = lambda header, _: answer_of(header, bytes(size))
         client.writer.transport.pause_reading()  # type: ignore[attr-defined]
         client.send_frame(frame_of(1, 4, 9))
+        await until(lambda: broker.written > 0)
         seen = -1
         while broker.written != seen:  # until nothing moves any more
             seen = broker.written
@@ -94,9 +95,7 @@ async def test_an_answer_waits_at_the_broker_until_the_client_takes_it() -> None
     ],
     ids=["another request's", "negative", "short", "huge", "http", "broken off", "none"],
 )
-async def test_a_doubtful_answer_closes_the_client(
-    lie: Callable[[RequestHeader], bytes | None],
-) -> None:
+async def test_doubtful_answer_closes_client(lie: Callable[[RequestHeader], bytes | None]) -> None:
     async with one_broker() as (passed, broker, client):
 
         def answer(header: RequestHeader, _: bytes) -> bytes | None:
@@ -182,9 +181,7 @@ async def test_a_stopping_broker_is_not_chosen_while_there_is_another() -> None:
     ("version", "before"),
     [(0, b""), (3, b"\xff\xff"), (3, b"\0\1t"), (9, b"\0\0"), (11, b"\0\2t")],
 )
-async def test_what_a_broker_would_not_answer_closes_the_client(
-    version: int, before: bytes
-) -> None:
+async def test_produce_without_acks_closes_the_client(version: int, before: bytes) -> None:
     """Produce with acks=0, to whom does not lead the partition: brokers close the connection."""
     async with one_broker() as (passed, broker, client):
         await ask(client, frame_of(0, version, 1, before + struct.pack(">h", 1) + b"records"))
@@ -194,7 +191,7 @@ async def test_what_a_broker_would_not_answer_closes_the_client(
         assert len(broker.frames) == 1
 
 
-@pytest.mark.parametrize("api_key", [4, 5, 6, 19, 20, 27, 43, 45, 56, 58, 62, 67, 90, -1])
+@pytest.mark.parametrize("api_key", [4, 19, 58, 90, -1])
 async def test_what_is_not_for_any_broker_is_neither_listed_nor_passed_on(api_key: int) -> None:
     async with one_broker() as (passed, broker, client):
         answer = await client.ask(API_VERSIONS, 0, {})
@@ -268,9 +265,7 @@ async def test_a_broker_that_does_not_answer_costs_the_client_its_connection() -
         await until(lambda: broker.open == 0)
 
 
-async def test_one_connection_too_many_closes_an_idle_one_which_its_client_does_not_notice() -> (
-    None
-):
+async def test_excess_connection_closes_an_idle_one() -> None:
     async with passing(connections=2) as passed, contextlib.AsyncExitStack() as stack:
         (broker,) = passed.brokers
         clients = [await stack.enter_async_context(connected(passed.server.port)) for _ in range(3)]

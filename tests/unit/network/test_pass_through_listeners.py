@@ -24,9 +24,7 @@ def two_listeners(broker: RawBroker, *names: str) -> UpstreamBroker:
 @pytest.mark.parametrize(
     ("listeners", "passed_on"), [((), False), (("B",), True), (("B", "C"), True), (("C",), False)]
 )
-async def test_listener_must_be_named_when_several_have_the_protocol(
-    listeners: tuple[str, ...], passed_on: bool
-) -> None:
+async def test_ambiguous_listener_needs_name(listeners: tuple[str, ...], passed_on: bool) -> None:
     """Brokers answer with addresses of the listener that they are asked on."""
     async with one_broker(listeners=listeners) as (passed, broker, client):
         passed.listed[:] = [two_listeners(broker, "A", "B")]

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from regent.model.cluster import Broker, EndPoint
-from regent.model.scram_credential import ScramCredential
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import PassThrough
-from regent.network.server_settings import ServerLimits, ServerSettings
+from regent.network.server_settings import ServerSettings
 from regent.network.server_statistics import CloseReason
-from regent.network.server_tls import ClientAuth, TlsFiles
+from regent.network.server_tls import TlsFiles
 from regent.network.upstream_settings import UpstreamSettings
 from regent.protocol.sasl import SaslCredentials, ScramKeys
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, METADATA
@@ -28,25 +26,9 @@ from sandbox import wait_until_async
 from tests.support.fixed_tls import FixedTls
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import nowhere, versions_of
-from tests.support.scram_users import scram_credential_of
 from tests.support.served_requests import make
-
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
-USER, PASSWORD = "a=user,1", "a pass,word=ö"
-LIMITS = ServerLimits(connection_rate=1e6, request_rate=1e6)
-
-
-class Users:
-    """One user, of every mechanism."""
-
-    def __init__(self, password: str = PASSWORD) -> None:
-        self.known = password
-
-    async def password(self, username: str) -> str | None:
-        return self.known if username == USER else None
-
-    async def scram_credential(self, mechanism: str, username: str) -> ScramCredential | None:
-        return scram_credential_of(self.known, mechanism) if username == USER else None
+from tests.unit.network.kafka_servers import PLENTY
+from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, USER, Authority, Users
 
 
 class Answering:
@@ -79,13 +61,13 @@ class Cluster:
     ) -> None:
         self.asked = Answering()
         self.broker = KafkaServer(
-            ServerSettings(tls=broker_tls or tls, sasl_mechanisms=mechanisms, limits=LIMITS),
+            ServerSettings(tls=broker_tls or tls, sasl_mechanisms=mechanisms, limits=PLENTY),
             apis=(METADATA,),
             dispatcher=self.asked,
             credentials=broker_users or Users(),
         )
         self.server = KafkaServer(
-            ServerSettings(tls=tls, sasl_mechanisms=mechanisms, limits=LIMITS),
+            ServerSettings(tls=tls, sasl_mechanisms=mechanisms, limits=PLENTY),
             apis=(CONTROLLED_SHUTDOWN,),
             dispatcher=Answering(),
             credentials=Users(),
@@ -119,37 +101,6 @@ class Cluster:
         )
 
 
-@pytest.fixture
-def authority() -> trustme.CA:
-    return trustme.CA()
-
-
-def files(
-    authority: trustme.CA, directory: Path, *, client_auth: ClientAuth = "none"
-) -> tuple[TlsFiles, ssl.SSLContext]:
-    """The server's files, and a context that trusts them."""
-    directory.mkdir(exist_ok=True)
-    found = TlsFiles(
-        certificate=directory / "certificate.pem",
-        key=directory / "key.pem",
-        client_authorities=directory / "ca.pem",
-        client_auth=client_auth,
-    )
-    authority.cert_pem.write_to_path(str(directory / "ca.pem"))
-    issued = authority.issue_cert("127.0.0.1")
-    found.certificate.write_bytes(b"".join(each.bytes() for each in issued.cert_chain_pems))
-    issued.private_key_pem.write_to_path(str(found.key))
-    return found, trusting(authority)
-
-
-def trusting(authority: trustme.CA, *, name: str | None = None) -> ssl.SSLContext:
-    context = ssl.create_default_context()
-    authority.configure_trust(context)
-    if name is not None:
-        authority.issue_cert(common_name=name).configure_cert(context)
-    return context
-
-
 @contextlib.asynccontextmanager
 async def authenticated(
     cluster: Cluster, mechanism: str, context: ssl.SSLContext | None = None
@@ -176,12 +127,11 @@ async def test_a_user_is_the_same_user_to_the_broker(mechanism: str) -> None:
 
 
 @pytest.mark.parametrize("mechanism", ["PLAIN", "SCRAM-SHA-512"])
-async def test_a_user_is_the_same_user_within_tls(
-    mechanism: str, authority: trustme.CA, tmp_path: Path
-) -> None:
-    tls, trusted = files(authority, tmp_path)
+async def test_user_kept_within_tls(mechanism: str, tmp_path: Path) -> None:
+    authority = Authority(tmp_path)
+    trusted = authority.client()
     async with (
-        Cluster(tls=tls, trusted=trusted, mechanisms=MECHANISMS) as cluster,
+        Cluster(tls=authority.files, trusted=trusted, mechanisms=MECHANISMS) as cluster,
         authenticated(cluster, mechanism, trusted) as client,
     ):
         assert await client.ask(METADATA, 1, {"topics": []})
@@ -201,25 +151,23 @@ async def test_what_the_broker_refuses_is_not_passed_on_as_somebody_else(mechani
         assert cluster.asked.principals == []
 
 
-async def test_within_tls_a_client_without_a_certificate_is_anonymous(
-    authority: trustme.CA, tmp_path: Path
-) -> None:
-    tls, trusted = files(authority, tmp_path, client_auth="requested")
+async def test_anonymous_within_tls(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, client_auth="requested")
+    trusted = authority.client()
     async with (
-        Cluster(tls=tls, trusted=trusted) as cluster,
+        Cluster(tls=authority.files, trusted=trusted) as cluster,
         connected(cluster.server.port, context=trusted) as client,
     ):
         assert await client.ask(METADATA, 1, {"topics": []})
         assert cluster.asked.principals == ["User:ANONYMOUS"]
 
 
-async def test_a_client_with_a_certificate_is_not_passed_on(
-    authority: trustme.CA, tmp_path: Path
-) -> None:
-    tls, trusted = files(authority, tmp_path, client_auth="requested")
+async def test_certificate_is_not_passed_on(tmp_path: Path) -> None:
+    authority = Authority(tmp_path, client_auth="requested")
+    trusted = authority.client()
     async with (
-        Cluster(tls=tls, trusted=trusted) as cluster,
-        connected(cluster.server.port, context=trusting(authority, name="alice")) as client,
+        Cluster(tls=authority.files, trusted=trusted) as cluster,
+        connected(cluster.server.port, context=authority.client("alice")) as client,
     ):
         assert await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         client.send(METADATA, 1, {"topics": []})
@@ -228,13 +176,15 @@ async def test_a_client_with_a_certificate_is_not_passed_on(
         assert cluster.asked.principals == []
 
 
-async def test_a_broker_with_another_authority_gets_no_password(
-    authority: trustme.CA, tmp_path: Path
-) -> None:
-    tls, trusted = files(authority, tmp_path / "ours")
-    other, _ = files(trustme.CA(), tmp_path / "other")
+async def test_other_authority_gets_no_password(tmp_path: Path) -> None:
+    for name in ("ours", "other"):
+        (tmp_path / name).mkdir()
+    ours, other = Authority(tmp_path / "ours"), Authority(tmp_path / "other")
+    trusted = ours.client()
     async with (
-        Cluster(tls=tls, broker_tls=other, trusted=trusted, mechanisms=MECHANISMS) as cluster,
+        Cluster(
+            tls=ours.files, broker_tls=other.files, trusted=trusted, mechanisms=MECHANISMS
+        ) as cluster,
         authenticated(cluster, "PLAIN", trusted) as client,
     ):
         client.send(METADATA, 1, {"topics": []})

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from regent.network.processor_time import metered
+from tests.support.event_loop import until_idle
 
 
 def busy(seconds: float) -> None:
@@ -37,7 +38,7 @@ async def test_what_a_coroutine_waits_for_reaches_it() -> None:
         return await future + 1
 
     task = asyncio.create_task(metered_task(work()))
-    await asyncio.sleep(0)
+    await until_idle()
     future.set_result(41)
     assert await task == 42
 

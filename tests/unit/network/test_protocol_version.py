@@ -22,9 +22,7 @@ from tests.unit.network.open_channels import DEAD_PORT, batch, channels
 class TestProtocolVersion:
     """``inter_broker_protocol``."""
 
-    async def test_a_refusal_falls_back_to_the_registration(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
+    async def test_registration_follows_a_refusal(self, caplog: pytest.LogCaptureFixture) -> None:
         async with StubBroker(1) as stub:
             stub.configs = None
             async with channels(stub.registration) as (manager, _):
@@ -85,10 +83,6 @@ class TestProtocolVersion:
         ):
             async with asyncio.timeout(60):
                 assert await manager.inter_broker_protocol() == (3, 9)
-
-    async def test_without_brokers_the_oldest_is_assumed(self) -> None:
-        async with channels() as (manager, _):
-            assert await manager.inter_broker_protocol() == (1, 0)
 
     async def test_a_change_is_announced(self) -> None:
         announced: asyncio.Queue[tuple[tuple[int, int], int]] = asyncio.Queue()

@@ -72,9 +72,7 @@ async def test_who_floods_does_not_have_the_connection_of_a_replica_cut(served: 
     assert await replica.ask() == "a"
 
 
-async def test_connections_that_come_at_once_are_as_few_as_others(
-    served: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_simultaneous_strangers_few(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     """Else they would take all files that the process may open."""
     monkeypatch.setattr(replica_server, "SILENCE_MAX_S", 3600)
     many = BACKLOG * 3 // 4
@@ -94,9 +92,7 @@ async def test_connections_that_come_at_once_are_as_few_as_others(
         await asyncio.gather(*closed, return_exceptions=True)
 
 
-async def test_strangers_are_logged_once_in_a_while(
-    served: Served, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_strangers_are_logged_once(served: Served, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
         for _ in range(5):
             stranger = await served.connect()

@@ -235,9 +235,7 @@ async def turns_of_the_loop() -> None:
         await asyncio.sleep(0)
 
 
-async def test_what_was_allowed_has_left_and_what_has_not_is_asked_about(
-    authority: trustme.CA | None,
-) -> None:
+async def test_allowed_bytes_have_left_others_are_asked_about(authority: trustme.CA | None) -> None:
     """Of requests that just fit into the buffers of the system, or just do not."""
     receiver = Receiver()
     receiver.may_read.clear()

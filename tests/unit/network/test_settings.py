@@ -33,9 +33,7 @@ SASL = SaslCredentials("PLAIN", "user", "pencil")
         ),
     ],
 )
-def test_what_uses_all_that_is_configured_comes_first(
-    settings: ChannelSettings, expected: list[str]
-) -> None:
+def test_most_secure_listener_is_first(settings: ChannelSettings, expected: list[str]) -> None:
     assert [each.security_protocol for each in settings.candidates(BROKER)] == expected
 
 

@@ -14,6 +14,7 @@ from regent.model.topic_config import BrokerFacts
 from regent.network import broker_channel, broker_settings
 from regent.network.controller_channel_manager import ControllerChannelManager
 from sandbox import wait_until_async
+from tests.support.event_loop import until_idle
 from tests.support.stub_broker import StubBroker, stub_brokers
 from tests.unit.network.open_channels import FAST, batch, channels
 
@@ -44,9 +45,8 @@ async def test_a_standby_is_connected_and_sends_nothing() -> None:
         manager.stand_by([stub.registration for stub in stubs])
         await connected(manager, 1, 2)
         manager.send(batch(*stubs))
-        await asyncio.sleep(0)
-        assert [stub.received for stub in stubs] == [[], []]
         assert manager.metrics() == {}
+    assert [stub.received for stub in stubs] == [[], []]
 
 
 async def test_what_brokers_run_is_expected_once_each_has_answered_or_is_out_of_reach() -> None:
@@ -134,7 +134,7 @@ async def test_a_broker_that_is_out_of_reach_does_not_hold_up_a_take_over() -> N
     async with stub_brokers(1) as (stub,), standby() as (manager, responses):
         await stub.stop()
         manager.stand_by([stub.registration])
-        await asyncio.sleep(0)
+        await until_idle()
         take_over(manager, stub)
         await stub.start()
         manager.send(batch(stub))
@@ -163,9 +163,7 @@ async def test_a_broker_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -
         await responses.wait_for(3)
 
 
-async def test_settings_that_change_meanwhile_are_known_at_a_take_over(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_changed_settings_are_known_at_take_over(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(broker_channel, "CHECK_INTERVAL", 0.001)
     monkeypatch.setattr(broker_settings, "SETTINGS_INTERVAL", 0.001)
     async with stub_brokers(1) as (stub,), standby() as (manager, _):
@@ -183,9 +181,7 @@ async def test_settings_that_change_meanwhile_are_known_at_a_take_over(
         assert stub.connections == 1
 
 
-async def test_a_connection_that_has_ended_without_a_word_is_replaced(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_dead_connection_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     """A take-over meanwhile does not begin with it."""
     monkeypatch.setattr(broker_channel, "CHECK_INTERVAL", 0.001)
     impatient = msgspec.structs.replace(FAST, connect_timeout=0.2)

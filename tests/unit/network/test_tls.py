@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from regent.model.certificates import certificate_of
-from regent.model.errors import ConfigurationError
 from regent.network.tls import ReloadingTls, tls_to_brokers
 from sandbox.pki import Authority, TlsFiles
 
@@ -26,9 +25,7 @@ def to_brokers(files: TlsFiles) -> ReloadingTls:
     )
 
 
-def test_renewed_files_are_used_for_the_next_connection(
-    authority: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_renewed_files_are_used(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
     files = authority.issue("regent")
     tls = to_brokers(files)
     former = tls.context()
@@ -39,27 +36,13 @@ def test_renewed_files_are_used_for_the_next_connection(
     assert [record.message for record in caplog.records] == ["changed TLS files in use"]
 
 
-def test_a_certificate_without_its_key_leaves_the_former_ones_in_use(authority: Authority) -> None:
-    files = authority.issue("regent")
-    tls = to_brokers(files)
-    former, key = tls.context(), files.key.read_bytes()
-    authority.renew(files)
-    renewed = files.key.read_bytes()
-    files.key.write_bytes(key)
-    assert tls.context() is former
-    files.key.write_bytes(renewed)
-    assert tls.context() is not former
-
-
 def test_brokers_are_verified(authority: Authority) -> None:
     context = tls_to_brokers(authorities=authority.certificate).context()
     assert context.verify_mode is ssl.CERT_REQUIRED
     assert context.check_hostname
 
 
-def test_an_expired_certificate_is_named_until_it_is_replaced(
-    authority: Authority, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_expired_certificate_named(authority: Authority, caplog: pytest.LogCaptureFixture) -> None:
     files = authority.issue("regent", is_expired=True)
     tls = to_brokers(files)
     for _ in range(3):
@@ -83,10 +66,3 @@ def test_a_certificate_is_not_valid_before_its_time(authority: Authority) -> Non
     assert "clock" in (certificate.problem(early) or "")
     assert certificate.problem(certificate.not_before) is None
     assert certificate.problem(certificate.not_after) is None
-
-
-def test_files_that_cannot_be_used_at_the_start_are_named(authority: Authority) -> None:
-    files = authority.issue("regent")
-    files.key.write_bytes(b"no key")
-    with pytest.raises(ConfigurationError, match=str(files.key)):
-        to_brokers(files)

@@ -17,6 +17,7 @@ from tests.unit.network.open_channels import (
     FAST,
     TP,
     batch,
+    brokers_with_channels,
     channels,
     only_update_metadata,
 )
@@ -70,9 +71,7 @@ async def test_a_broker_that_does_not_answer_is_uninformed_until_it_does() -> No
         assert manager.problems() == {}
 
 
-async def test_a_broker_that_understands_no_version_is_uninformed_until_it_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_broker_without_common_version_is_uninformed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proxy that does not let the controller's requests through, for instance."""
     monkeypatch.setattr(broker_channel, "REFUSED_INTERVAL", 0.01)
     closed = {key: known for key, known in SUPPORTED_BY_3_9.items() if key not in API_KEYS}
@@ -102,13 +101,7 @@ async def test_a_broker_that_has_not_answered_yet_is_to_get_no_leaders() -> None
 
 
 async def test_leadership_is_unanswered_until_the_broker_answers_and_somebody_reads_it() -> None:
-    async with (
-        stub_brokers(2) as stubs,
-        channels(*(s.registration for s in stubs)) as (
-            manager,
-            responses,
-        ),
-    ):
+    async with brokers_with_channels(2) as (stubs, manager, responses):
         held, other = stubs
         held.hold.clear()
         manager.send(batch(held))

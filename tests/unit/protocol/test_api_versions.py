@@ -73,9 +73,7 @@ def test_the_version_that_kafka_sends(protocol: str, versions: tuple[int, int, i
 @pytest.mark.parametrize(
     ("protocol", "highest", "version"), [("1.1", 4, 0), ("2.6", 0, 0), ("2.0", 4, 1), ("3.9", 4, 1)]
 )
-def test_log_directories_are_asked_for_in_a_version_that_every_supported_broker_has(
-    protocol: str, highest: int, version: int
-) -> None:
+def test_version_of_log_directories(protocol: str, highest: int, version: int) -> None:
     asked = choose_version(
         describe_log_dirs.API_KEY,
         protocol=parse_protocol_version(protocol),

@@ -63,9 +63,7 @@ def test_the_largest_frame_is_accepted() -> None:
     ),
     body=st.lists(st.binary(max_size=10), max_size=3),
 )
-def test_a_request_is_what_kio_reads(
-    header: RequestHeader, body: list[bytes], flexible: bool
-) -> None:
+def test_request_is_read_by_kio(header: RequestHeader, body: list[bytes], flexible: bool) -> None:
     (frame,) = FrameReader().feed(joined(encode_request(header, body, flexible=flexible)))
     kind = RequestHeaderV2 if flexible else RequestHeaderV1
     entity: Any

@@ -27,9 +27,7 @@ brokers = st.lists(st.dictionaries(st.integers(0, 5), ranges), max_size=4)
 
 
 @given(brokers)
-def test_a_version_is_common_if_every_broker_understands_it(
-    supported: list[Mapping[int, tuple[int, int]]],
-) -> None:
+def test_common_version_is_known_by_all(supported: list[Mapping[int, tuple[int, int]]]) -> None:
     common = common_versions(supported, range(6))
     for key in range(6):
         everybodys = {
@@ -45,9 +43,7 @@ def test_a_version_is_common_if_every_broker_understands_it(
 @pytest.mark.parametrize("acks", [0, 1, -1])
 @pytest.mark.parametrize("transactional_id", [None, "", "t" * 200])
 @pytest.mark.parametrize("version", range(3, 12))
-def test_produce_without_acknowledgement_has_no_answer(
-    version: int, transactional_id: str | None, acks: int
-) -> None:
+def test_produce_without_acks(version: int, transactional_id: str | None, acks: int) -> None:
     kind = load_request_schema(0, version)
     fields: dict[str, Any] = {"transactionalId": transactional_id, "acks": acks}
     fields |= {"timeoutMs": 1, "topicData": []}

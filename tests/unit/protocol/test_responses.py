@@ -81,9 +81,7 @@ def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, 
     known=st.integers(0, 300),
     others=st.dictionaries(st.integers(0, 300), st.sampled_from([56, -1, 74]), max_size=3),
 )
-def test_partitions_that_the_broker_knows_already_are_no_errors(
-    version: int, known: int, others: Mapping[int, int]
-) -> None:
+def test_known_partitions_no_errors(version: int, known: int, others: Mapping[int, int]) -> None:
     """After a failover nearly all of them: their leader epoch is that which the broker has. They
     come in the order of the broker's hash map, so topics alternate."""
     topics = sorted(IDS)
@@ -95,9 +93,7 @@ def test_partitions_that_the_broker_knows_already_are_no_errors(
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
-def test_many_answers_that_nothing_follows_from_are_not_read_one_by_one(
-    version: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_ordinary_answers_are_read_fast(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """One by one they cost as much as the failover itself."""
     topics = sorted(IDS)
     codes = {TopicPartition(topics[n % len(topics)], n): 11 * (n % 2) for n in range(2000)}
@@ -291,9 +287,7 @@ def _log_dirs(codes: Mapping[str, int], *, topics: int = 0) -> bytes:
     codes=st.dictionaries(st.text(max_size=9), st.sampled_from([0, 56]), min_size=1, max_size=3),
     topics=st.integers(0, 2),
 )
-def test_log_dirs_are_named_with_their_errors_and_the_epochs_of_the_request(
-    codes: Mapping[str, int], topics: int
-) -> None:
+def test_log_dirs_have_errors_and_epochs(codes: Mapping[str, int], topics: int) -> None:
     response = decode_describe_log_dirs_response(LOG_DIRS, _log_dirs(codes, topics=topics))
     assert response.log_dirs == codes
     assert response.error_code == 0

@@ -101,9 +101,7 @@ def test_apis_are_listed_in_the_order_of_their_keys() -> None:
 
 
 @pytest.mark.parametrize("golden", REQUESTS, ids=_name)
-def test_a_request_that_is_cut_off_is_refused_and_what_follows_one_is_ignored(
-    golden: GoldenFrame,
-) -> None:
+def test_cut_off_request_is_refused_and_excess_ignored(golden: GoldenFrame) -> None:
     """Brokers do so, and librdkafka relies on it."""
     for end in range(len(golden.frame)):
         with pytest.raises(DecodeError):
@@ -113,9 +111,7 @@ def test_a_request_that_is_cut_off_is_refused_and_what_follows_one_is_ignored(
 
 @settings(max_examples=3 * settings.default.max_examples)
 @given(data=st.data())
-def test_a_golden_frame_with_other_bytes_is_a_request_or_a_decode_error(
-    data: st.DataObject,
-) -> None:
+def test_changed_frame_is_a_request_or_a_decode_error(data: st.DataObject) -> None:
     frame = bytearray(data.draw(st.sampled_from(REQUESTS)).frame)
     edits = st.tuples(st.integers(0, len(frame) - 1), st.integers(0, 255))
     for index, value in data.draw(st.lists(edits, min_size=1, max_size=4)):
@@ -129,9 +125,7 @@ def test_a_golden_frame_with_other_bytes_is_a_request_or_a_decode_error(
     data=st.data(),
     rest=st.binary(max_size=200),
 )
-def test_any_bytes_are_a_request_or_a_decode_error(
-    api: Api, data: st.DataObject, rest: bytes
-) -> None:
+def test_any_bytes_are_safe(api: Api, data: st.DataObject, rest: bytes) -> None:
     version = data.draw(st.sampled_from(sorted(api.requests)))
     _decode_anything(struct.pack(">hhi", api.key, version, 1) + rest)
     _decode_anything(rest)

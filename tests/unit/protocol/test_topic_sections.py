@@ -25,9 +25,7 @@ NAMES = ("a", "b", "ü" * 100, "c" * 249)
 
 
 @pytest.mark.parametrize(("size", "pieces"), [(1, 3), (20, 2), (10_000, 1)])
-def test_pieces_are_what_is_encoded_at_once(
-    size: int, pieces: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pieces_have_same_bytes(size: int, pieces: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(topic_sections, "PIECE_SIZE", size)
     prefixes = {"a": [b"0123", b"45"], "": [b"6" * 20], "ü" * 100: [b"7" * 9] * 200}
     suffix = b"\x01\x00"

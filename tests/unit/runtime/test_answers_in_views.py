@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 
@@ -12,6 +11,7 @@ from regent.controller.view import TopicView
 from regent.runtime import view_publisher
 from regent.runtime.awaited_answers import unanswered_leaders
 from regent.runtime.view_publisher import ViewPublisher
+from tests.support.event_loop import until_idle
 from tests.unit.runtime.test_view_publisher import cluster, publishing, told, until
 
 
@@ -52,9 +52,7 @@ def awaited(publisher: ViewPublisher, name: str) -> tuple[int, ...]:
     return unanswered_leaders(publisher.view.topics[name], publisher.view.unanswered)
 
 
-async def test_a_topic_is_reported_with_the_answer_and_described_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_topic_is_reported_with_its_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     described: list[str] = []
     make = view_publisher.topic_view
 
@@ -125,7 +123,7 @@ async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later
         brokers.unanswered.clear()
         publisher.look_for_answers()
         await until(publisher, lambda _: ear.heard)
-        await asyncio.sleep(0)
+        await until_idle()
         assert ear.heard == [frozenset("a")]
 
 

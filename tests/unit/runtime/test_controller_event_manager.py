@@ -111,9 +111,7 @@ class MemoryShortage:
         self._put(queue, event, now=now)
 
 
-async def test_a_replica_leads_although_there_was_no_memory_when_it_was_elected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_replica_leads_after_a_memory_shortage(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing else says that it is elected."""
     MemoryShortage(monkeypatch, failures=3)
     process = Process()
@@ -126,9 +124,7 @@ async def test_a_replica_leads_although_there_was_no_memory_when_it_was_elected(
         assert manager.queue_size == 0
 
 
-async def test_events_that_waited_for_memory_keep_their_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_events_keep_order_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     shortage = MemoryShortage(monkeypatch, failures=1)
     process = Process()
     async with running(process) as (manager, counts):
@@ -140,9 +136,7 @@ async def test_events_that_waited_for_memory_keep_their_order(
         assert process.controller.active is None
 
 
-async def test_a_request_without_memory_is_refused_at_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_request_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     MemoryShortage(monkeypatch, failures=1)
     async with running(Process()) as (manager, _):
         with pytest.raises(MemoryError):
@@ -214,9 +208,7 @@ def _set(event: asyncio.Event, _: object) -> None:
     event.set()
 
 
-async def test_what_a_former_term_knew_is_freed_some_time_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_former_term_is_freed_later(monkeypatch: pytest.MonkeyPatch) -> None:
     """Not in the event that may begin the next term, nor right after it."""
     loop, process = asyncio.get_running_loop(), Process()
     later: list[Callable[[], object]] = []

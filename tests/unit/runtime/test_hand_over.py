@@ -11,9 +11,7 @@ from tests.support.simulated_cluster import SimulatedCluster
 COMMANDS = (DescribeTopicConfigs(("t",)),)
 
 
-def test_an_event_that_zookeeper_does_not_answer_is_not_waited_for_but_who_asked_is_answered() -> (
-    None
-):
+def test_stop_breaks_off_an_event_and_answers_commands() -> None:
     with SimulatedCluster(session_timeout_s=600) as cluster, LiveController(cluster) as controller:
         service = controller.service
         cluster.call(controller.connections.disconnect)

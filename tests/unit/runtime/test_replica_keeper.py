@@ -231,9 +231,7 @@ async def test_it_finds_others_after_a_lost_connection(world: World) -> None:
     await a.knows(b)
 
 
-async def test_a_registration_that_does_not_decode_is_skipped(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_bad_presence_is_skipped(world: World, caplog: pytest.LogCaptureFixture) -> None:
     a = world.add("a")
     await until(lambda: world.server.children(PRESENCE), "a to register")
     stranger = world.server.connect()

@@ -8,6 +8,7 @@ import logging
 import pytest
 
 from regent.runtime.restarted_parts import LONGEST_PAUSE_S, STABLE_AFTER_S, RestartedParts
+from tests.support.event_loop import until_idle
 
 
 class Clock:
@@ -58,9 +59,7 @@ async def test_one_that_always_fails_is_started_at_growing_pauses(
     assert first.__dict__["part"] == "the view"
 
 
-async def test_one_that_was_in_order_for_a_while_is_started_soon(
-    clock: Clock, parts: RestartedParts
-) -> None:
+async def test_stable_part_restarts_soon(clock: Clock, parts: RestartedParts) -> None:
     await parts.run("the view", Part(clock, 0.0, 0.0, STABLE_AFTER_S + 1, 0.0).run)
     assert clock.pauses == [1.0, 2.0, 1.0, 2.0]
 
@@ -83,16 +82,14 @@ async def test_a_cancellation_from_within_ends_no_part(clock: Clock, parts: Rest
 
 async def test_one_that_is_cancelled_ends(parts: RestartedParts) -> None:
     task = asyncio.create_task(parts.run("the view", asyncio.Event().wait))  # type: ignore[arg-type]
-    await asyncio.sleep(0)
+    await until_idle()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert parts.problem() is None
 
 
-async def test_it_is_said_until_it_was_in_order_for_a_while(
-    clock: Clock, parts: RestartedParts
-) -> None:
+async def test_problem_is_shown_until_stable(clock: Clock, parts: RestartedParts) -> None:
     assert parts.problem() is None
     await parts.run("the view", Part(clock, 0.0).run)
     assert parts.problem() == "the view has failed, and is tried again: MemoryError('no room')"
@@ -115,7 +112,7 @@ def test_what_fails_each_time_is_logged_once_in_a_while(
     assert parts.problem() == "numbers has failed, and is tried again: KeyError('t')"
 
 
-def test_errors_of_one_kind_that_name_something_else_each_time_are_logged_once(
+def test_similar_errors_logged_once(
     parts: RestartedParts, caplog: pytest.LogCaptureFixture
 ) -> None:
     """There is one with each event of the controller: thousands a second."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 import logging
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -14,19 +14,10 @@ from regent.protocol.leader_and_isr import usual_suffix
 from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete, SetData
-from tests.unit.runtime.keeper_worlds import T0, Make, World, state, topic, worlds
+from tests.unit.runtime.keeper_worlds import T0, Make, World, state, topic
 
 
-@pytest.fixture
-async def make() -> AsyncIterator[Make]:
-    async with worlds() as make:
-        yield make
-
-
-async def test_changes_are_followed(make: Make) -> None:
-    world = make()
-    world.start()
-    await world.current()
+async def test_changes_are_followed(world: World) -> None:
     assert world.leader() == 1
     world.admin.multi([SetData(paths.partition_state(T0), state(2))])
     await world.until(lambda: world.leader() == 2)
@@ -52,10 +43,7 @@ async def test_many_changes_are_one_reading(make: Make) -> None:
 
 
 @pytest.mark.parametrize("expires", [False, True])
-async def test_what_was_missed_without_a_connection_is_read(make: Make, expires: bool) -> None:
-    world = make()
-    world.start()
-    await world.current()
+async def test_what_was_missed_without_a_connection_is_read(world: World, expires: bool) -> None:
     if expires:
         world.server.expire(world.client.session_id)
     else:
@@ -71,11 +59,8 @@ async def test_what_was_missed_without_a_connection_is_read(make: Make, expires:
     assert world.keeper.status.loads == 2
 
 
-async def test_a_new_session_starts_from_nothing(make: Make) -> None:
+async def test_a_new_session_starts_from_nothing(world: World) -> None:
     """It may be that of a restored ZooKeeper, where the same transaction wrote something else."""
-    world = make()
-    world.start()
-    await world.current()
     known = world.keeper.cache
     world.client.disconnect()
     world.client.reconnect()
@@ -89,12 +74,7 @@ async def test_a_new_session_starts_from_nothing(make: Make) -> None:
 
 
 @pytest.mark.parametrize("expires", [False, True])
-async def test_garbage_is_not_hidden_from_the_collector_by_each_reconnection(
-    make: Callable[..., World], expires: bool
-) -> None:
-    world = make()
-    world.start()
-    await world.current()
+async def test_reconnections_hide_no_garbage(world: World, expires: bool) -> None:
     hidden = gc.get_freeze_count()
     assert hidden > 0
     for loads in (2, 3, 4):
@@ -132,9 +112,7 @@ async def test_a_connection_lost_while_loading_is_no_end(make: Make) -> None:
     await world.until(lambda: world.leader() == 2)
 
 
-async def test_a_difference_is_logged_counted_and_healed(
-    make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_difference_is_healed(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """A watch that reports nothing any more, for instance."""
     world = make(self_check_interval_s=0.05)
     world.start()
@@ -155,9 +133,7 @@ async def test_a_difference_is_logged_counted_and_healed(
     assert world.reported == [[paths.partition_state(T0)]]
 
 
-async def test_servers_without_recursive_watches_have_no_cache(
-    make: Make, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_old_servers_have_no_cache(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """It is said once. Newer servers are noticed when they are found."""
     world = make()
     add, is_old = world.watches.add, True
@@ -187,9 +163,7 @@ async def test_servers_without_recursive_watches_have_no_cache(
     assert world.keeper.status.problem is None
 
 
-async def test_servers_found_upgraded_after_the_reconnection_are_followed(
-    make: Make, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     """The session finds out some time after it."""
     monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
     world = make()
@@ -241,9 +215,7 @@ async def test_a_cache_that_cannot_be_loaded_is_not_waited_for(make: Make) -> No
     assert "NOAUTH" in str(world.keeper.status.problem)
 
 
-async def test_what_a_take_over_sends_is_prepared_once_it_was_made_and_until_it_changes(
-    make: Make,
-) -> None:
+async def test_prepared_state_holds_until_it_changes(make: Make) -> None:
     world = make()
     world.start()
     await world.until(lambda: world.keeper.status.is_prepared)
@@ -253,9 +225,7 @@ async def test_what_a_take_over_sends_is_prepared_once_it_was_made_and_until_it_
     assert not world.keeper.status.is_prepared
 
 
-async def test_what_was_prepared_for_another_protocol_version_is_made_again(
-    make: Make,
-) -> None:
+async def test_other_protocol_version_is_prepared_again(make: Make) -> None:
     """Nothing happens in ZooKeeper when a broker says which one it has."""
     world = make()
     world.start()
@@ -293,13 +263,10 @@ async def test_entries_are_collected_once_the_protocol_version_is_known(make: Ma
 
 
 async def test_a_defect_ends_nothing_but_the_cache(
-    make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is loaded anew some time later: the controller in the same process needs none."""
     monkeypatch.setattr("regent.runtime.standby_keeper.DEFECT_PAUSE_S", 0.01)
-    world = make()
-    world.start()
-    await world.current()
     get_data, has_failed = world.port.get_data, False
 
     async def fail_once(paths: Sequence[str], *, watch: bool = False) -> object:

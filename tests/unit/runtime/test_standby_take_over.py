@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -12,19 +12,11 @@ from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete, SetData
-from tests.unit.runtime.keeper_worlds import DEADLINE_S, T0, Make, World, state, topic, worlds
+from tests.support.event_loop import until_idle
+from tests.unit.runtime.keeper_worlds import DEADLINE_S, T0, Make, World, state, topic
 
 
-@pytest.fixture
-async def make() -> AsyncIterator[Make]:
-    async with worlds() as make:
-        yield make
-
-
-async def test_what_is_dirty_is_read_first(make: Make) -> None:
-    world = make()
-    world.start()
-    await world.current()
+async def test_what_is_dirty_is_read_first(world: World) -> None:
     world.admin.multi([SetData(paths.partition_state(T0), state(2)), *topic("u", 3)])
     copy = await world.keeper.read()
     assert copy is not None
@@ -80,11 +72,8 @@ async def test_nothing_is_prepared_while_this_process_is_the_controller(make: Ma
     assert world.keeper.status.copies == 1
 
 
-async def test_it_does_not_wait_until_changes_cease(make: Make) -> None:
+async def test_it_does_not_wait_until_changes_cease(world: World) -> None:
     """What changes after its beginning is reported to the controller, as after any reading."""
-    world = make()
-    world.start()
-    await world.current()
     get_data, number = world.port.get_data, 0
 
     async def change(some: Sequence[str], *, watch: bool = False) -> object:
@@ -102,11 +91,8 @@ async def test_it_does_not_wait_until_changes_cease(make: Make) -> None:
     assert copy.cluster.leadership[T0].leader == 2
 
 
-async def test_a_reading_under_way_is_waited_for(make: Make) -> None:
+async def test_a_reading_under_way_is_waited_for(world: World) -> None:
     """What it has taken is not dirty any more, and not known yet."""
-    world = make()
-    world.start()
-    await world.current()
     get_data, asked, answer = world.port.get_data, asyncio.Event(), asyncio.Event()
 
     async def wait(some: Sequence[str], *, watch: bool = False) -> object:
@@ -119,7 +105,7 @@ async def test_a_reading_under_way_is_waited_for(make: Make) -> None:
     async with asyncio.timeout(DEADLINE_S):
         await asked.wait()
     reading = asyncio.create_task(world.keeper.read())
-    await asyncio.sleep(0)
+    await until_idle()
     assert not reading.done()
     answer.set()
     copy = await reading
@@ -145,10 +131,7 @@ async def test_there_is_no_copy_before_everything_was_read(make: Make) -> None:
 
 
 @pytest.mark.parametrize("when", ["before", "meanwhile"])
-async def test_there_is_none_once_events_may_have_been_lost(make: Make, when: str) -> None:
-    world = make()
-    world.start()
-    await world.current()
+async def test_there_is_none_once_events_may_have_been_lost(world: World, when: str) -> None:
     get_data = world.port.get_data
 
     async def lose(some: Sequence[str], *, watch: bool = False) -> object:
@@ -203,12 +186,9 @@ def fail_reads(world: World, error: Exception) -> None:
     world.port.get_data = fail  # type: ignore[assignment,method-assign]
 
 
-async def test_what_cannot_be_read_costs_the_copy_and_not_the_controller(
-    make: Make, caplog: pytest.LogCaptureFixture
+async def test_failed_read_costs_only_a_copy(
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = make()
-    world.start()
-    await world.current()
     get_data = world.port.get_data
     fail_reads(world, UnexpectedZooKeeperError("SYSTEMERROR", "/a"))
     world.admin.multi([SetData(paths.partition_state(T0), state(2))])
@@ -221,12 +201,9 @@ async def test_what_cannot_be_read_costs_the_copy_and_not_the_controller(
     assert copy.cluster.leadership[T0].leader == 2
 
 
-async def test_a_defect_costs_the_copy_and_the_cache_is_loaded_anew(
-    make: Make, caplog: pytest.LogCaptureFixture
+async def test_defect_has_the_cache_reloaded(
+    world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    world = make()
-    world.start()
-    await world.current()
     get_data = world.port.get_data
     fail_reads(world, RuntimeError("nobody expects this"))
     world.admin.multi([SetData(paths.partition_state(T0), state(2))])
@@ -238,11 +215,8 @@ async def test_a_defect_costs_the_copy_and_the_cache_is_loaded_anew(
     assert world.leader() == 2
 
 
-async def test_a_take_over_ends_a_self_check(make: Make) -> None:
+async def test_a_take_over_ends_a_self_check(world: World) -> None:
     """What was read for the one may be newer than what was read for the other."""
-    world = make()
-    world.start()
-    await world.current()
     get_data = world.port.get_data
 
     async def take_over(some: Sequence[str], *, watch: bool = False) -> object:

@@ -9,6 +9,7 @@ import pytest
 
 from regent.controller.view import ClusterView, TopicView
 from regent.runtime.topic_waits import MAX_WAITING, TopicWaits
+from tests.support.event_loop import until_idle
 from tests.unit.runtime.worlds import KeptChannels
 
 ACTIVE = ClusterView(is_active=True, is_complete=True)
@@ -76,9 +77,9 @@ class Views:
 async def test_who_waits_is_woken_by_the_last_of_its_topics() -> None:
     views = Views()
     waiting = views.wait("a", "b")
-    await asyncio.sleep(0)
+    await until_idle()
     views.show("a")
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()
     views.show("a", "b", "c")
     assert await waiting == ["a", "b"]
@@ -99,7 +100,7 @@ async def test_time_that_is_out_gives_what_is_there() -> None:
 async def test_a_process_that_ceases_to_be_the_controller_lets_nobody_wait() -> None:
     views = Views()
     waiting = views.wait("a")
-    await asyncio.sleep(0)
+    await until_idle()
     views.resign()
     assert await waiting == []
     assert await views.wait("b") == []
@@ -111,7 +112,7 @@ async def test_a_view_that_is_not_complete_says_nothing() -> None:
     gone = asyncio.create_task(
         views.waits.settled(["a"], lambda _, topic: topic is None, timeout_s=60.0)
     )
-    await asyncio.sleep(0)
+    await until_idle()
     assert not gone.done()
     views.view = ACTIVE
     views.waits.view_changed(None)
@@ -121,7 +122,7 @@ async def test_a_view_that_is_not_complete_says_nothing() -> None:
 async def test_only_so_many_wait() -> None:
     views = Views()
     waiting = [views.wait("a") for _ in range(MAX_WAITING)]
-    await asyncio.sleep(0)
+    await until_idle()
     assert await views.wait("a") == []
     views.show("a")
     assert await asyncio.gather(*waiting) == [["a"]] * MAX_WAITING
@@ -130,11 +131,11 @@ async def test_only_so_many_wait() -> None:
 async def test_who_stops_waiting_leaves_nothing() -> None:
     views = Views()
     waiting = views.wait("a")
-    await asyncio.sleep(0)
+    await until_idle()
     waiting.cancel()
     await asyncio.gather(waiting, return_exceptions=True)
     again = [views.wait("a") for _ in range(MAX_WAITING)]
-    await asyncio.sleep(0)
+    await until_idle()
     views.show("a")
     assert await asyncio.gather(*again) == [["a"]] * MAX_WAITING
 
@@ -145,9 +146,9 @@ async def test_a_topic_that_cannot_be_read_is_not_gone() -> None:
     gone = asyncio.create_task(
         views.waits.settled(("a",), lambda _, topic: topic is None, timeout_s=60.0)
     )
-    await asyncio.sleep(0)
+    await until_idle()
     views.hide("a")
-    await asyncio.sleep(0)
+    await until_idle()
     assert not gone.done()
     views.view = ACTIVE
     views.waits.view_changed(frozenset({"a"}))
@@ -160,7 +161,7 @@ async def test_answer_waits_for_the_first_broker_that_acknowledges_what_was_sent
     views.channels.last_batch = 5
     views.show("a", batch=5)
     waiting = views.wait("a")
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()
     views.acknowledge(b2=5)
     assert await waiting == ["a"]
@@ -175,7 +176,7 @@ async def test_answer_waits_for_the_batch_that_is_not_sent_yet() -> None:
     views.show("a", batch=1)
     waiting = views.wait("a")
     views.acknowledge(b1=0)
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()
     views.channels.last_batch = 1
     views.acknowledge(b1=1)
@@ -186,7 +187,7 @@ async def test_answer_waits_for_no_batch_that_is_not_sent_in_the_end() -> None:
     views = Views()
     views.show("a", batch=1)
     waiting = views.wait("a")
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()
     views.show("a", batch=0)
     assert await waiting == ["a"]
@@ -196,7 +197,7 @@ async def test_answer_is_that_time_is_out_for_topics_that_no_broker_has_acknowle
     views = Views()
     views.show("a")
     waiting = views.wait("a", "b", timeout_s=0.01)
-    await asyncio.sleep(0)
+    await until_idle()
     views.channels.last_batch = 1
     views.show("a", "b")
     assert await waiting == ["a"]
@@ -204,9 +205,7 @@ async def test_answer_is_that_time_is_out_for_topics_that_no_broker_has_acknowle
 
 
 @pytest.mark.parametrize("by_broker", [{}, {1: -1}])
-async def test_no_topics_are_waited_for_when_no_broker_has_acknowledged(
-    by_broker: dict[int, int],
-) -> None:
+async def test_topics_are_not_awaited_without_acknowledgement(by_broker: dict[int, int]) -> None:
     views = Views()
     views.channels.by_broker = by_broker
     assert await views.wait() == []
@@ -216,10 +215,10 @@ async def test_propagated_when_a_broker_has_acknowledged_what_was_sent_before() 
     views = Views()
     views.channels.last_batch = 3
     waiting = asyncio.create_task(views.waits.propagated(timeout_s=60.0))
-    await asyncio.sleep(0)
+    await until_idle()
     views.channels.last_batch = 4
     views.acknowledge(b1=2, b2=1)
-    await asyncio.sleep(0)
+    await until_idle()
     assert not waiting.done()
     views.acknowledge(b2=3)
     assert await waiting
@@ -231,7 +230,7 @@ async def test_not_propagated_when_the_process_ceases_to_be_the_controller() -> 
     views = Views()
     views.channels.last_batch = 3
     waiting = asyncio.create_task(views.waits.propagated(timeout_s=60.0))
-    await asyncio.sleep(0)
+    await until_idle()
     views.resign()
     assert not await waiting
 

@@ -18,6 +18,7 @@ from regent.runtime.view_publisher import ViewPublisher, topic_view
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create
+from tests.support.event_loop import until_idle
 from tests.unit.runtime.worlds import Process
 
 
@@ -173,9 +174,7 @@ async def test_another_regent_in_charge_is_news_for_all_resources() -> None:
     assert news == [None]
 
 
-async def test_a_listener_that_fails_costs_the_others_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
+async def test_failing_listener_costs_no_other(caplog: pytest.LogCaptureFixture) -> None:
     def fail(_: frozenset[str] | None) -> None:
         raise ZeroDivisionError
 
@@ -235,9 +234,7 @@ async def test_a_gone_topic_leaves_the_view() -> None:
         assert set(publisher.view.topics) == {"b"}
 
 
-async def test_a_topic_that_can_be_read_again_is_in_the_view_before_it_is_unreadable_no_more() -> (
-    None
-):
+async def test_readable_topic_is_shown_before_it_is_no_longer_unreadable() -> None:
     """Else there would be a moment in which it seems not to exist."""
     process = await cluster()
     active = process.controller.active
@@ -256,9 +253,7 @@ async def test_a_topic_that_can_be_read_again_is_in_the_view_before_it_is_unread
 
 
 @pytest.mark.parametrize("forgets", [True, False], ids=["a client", "a controller"])
-async def test_a_topic_that_is_described_while_it_becomes_unreadable_is_never_gone(
-    monkeypatch: pytest.MonkeyPatch, forgets: bool
-) -> None:
+async def test_unreadable_topic_is_not_gone(monkeypatch: pytest.MonkeyPatch, forgets: bool) -> None:
     process = await cluster()
     active = process.controller.active
     assert active is not None
@@ -306,9 +301,7 @@ async def test_a_term_that_follows_at_once_is_not_complete_before_it_has_loaded(
         assert publisher.view.is_complete
 
 
-async def test_a_term_that_is_loading_is_not_complete_after_a_defect(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_loading_term_is_incomplete_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it has not loaded yet would be taken for gone."""
 
     def fail(*_: object) -> None:
@@ -349,7 +342,7 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     await asyncio.wait_for(begun.wait(), 60)
     for topics in ({"a"}, {"b"}, {"a"}):
         publisher.publish(frozenset(topics))
-        await asyncio.sleep(0)
+        await until_idle()
     assert described == [None]
     begun.clear()
     over.set()

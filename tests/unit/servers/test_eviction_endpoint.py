@@ -95,9 +95,7 @@ def test_a_certificate_that_cannot_be_read_is_named(options: dict[str, Any]) -> 
         ("ümlaut", "cannot be read"),
     ],
 )
-def test_a_token_that_is_none_is_named(
-    options: dict[str, Any], content: str | None, message: str
-) -> None:
+def test_bad_token_is_named(options: dict[str, Any], content: str | None, message: str) -> None:
     """An empty one would let everybody in."""
     if content is None:
         options["eviction_token_file"].unlink()

@@ -49,23 +49,17 @@ def test_it_listens_at_once_on_the_port_that_is_advertised() -> None:
         ),
     ],
 )
-def test_the_advertised_address_is_the_one_listened_on_unless_it_is_set(
-    values: dict[str, Any], expected: Address
-) -> None:
+def test_advertised_address_follows_settings(values: dict[str, Any], expected: Address) -> None:
     assert advertised_address(settings(**values), 9) == expected
 
 
-def test_who_listens_on_all_addresses_advertises_the_name_of_the_machine(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_wildcard_host_advertises_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getfqdn", lambda: "machine.example")
     assert advertised_address(settings(endpoint_host="::"), 9).host == "machine.example"
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "localhost"])
-def test_what_others_cannot_use_is_not_advertised(
-    host: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_useless_address_is_not_advertised(host: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getfqdn", lambda: "localhost.localdomain")
     with pytest.raises(ConfigurationError, match="set endpoint_advertised_host"):
         advertised_address(settings(endpoint_host=host), 9)
@@ -99,9 +93,7 @@ def test_an_address_that_cannot_be_listened_on_is_named(host: str) -> None:
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_named_before_the_process_starts(
-    values: dict[str, Any], message: str
-) -> None:
+def test_unusable_file_is_named_at_the_start(values: dict[str, Any], message: str) -> None:
     options = {f"endpoint_{name}": value for name, value in values.items()}
     with pytest.raises(ConfigurationError, match=message):
         App(settings(**options))
@@ -163,15 +155,13 @@ class TestListenersWithAnAddressOfTheirOwn:
             ("EXTERNAL://kafka.example:0", "port 0 for EXTERNAL"),
         ],
     )
-    def test_what_others_cannot_use_is_not_advertised(self, advertised: str, message: str) -> None:
+    def test_useless_address_is_not_advertised(self, advertised: str, message: str) -> None:
         wanted = settings(endpoint_advertised_listeners=advertised)
         with pytest.raises(ConfigurationError, match=message):
             advertised_listeners(wanted, host="regent", ports={})
 
     @pytest.mark.parametrize(("name", "listener"), [("internal", "INTERNAL"), (None, "CONTROLLER")])
-    def test_the_listener_of_the_port_for_all_has_no_other_port(
-        self, name: str | None, listener: str
-    ) -> None:
+    def test_main_listener_has_no_other_port(self, name: str | None, listener: str) -> None:
         wanted = settings(endpoint_listener=name, endpoint_further_listeners=f"{listener}://:9093")
         with pytest.raises(ConfigurationError, match=f"(?i){listener}.*endpoint_listener"):
             further_listeners(wanted)

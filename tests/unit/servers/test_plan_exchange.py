@@ -101,9 +101,7 @@ async def test_an_answer_is_taken_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("method", "path"), [("GET", "/v1/task"), ("GET", "/v1/snapshot"), ("PUT", "/v1/answer")]
 )
-async def test_without_the_token_there_is_nothing(
-    token: str | None, method: str, path: str
-) -> None:
+async def test_token_is_required(token: str | None, method: str, path: str) -> None:
     async with serving() as exchange:
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256) as offer:
             status, text = await raw(exchange, method, path, token=token, data=PLAN)
@@ -119,9 +117,7 @@ async def test_a_token_ends_with_its_job() -> None:
         assert (await raw(exchange, "GET", "/v1/task"))[0] == 401
 
 
-async def test_a_job_that_has_answered_is_told_so_when_nobody_waits_for_it_any_more(
-    tmp_path: Path,
-) -> None:
+async def test_answered_job_is_told_so_later(tmp_path: Path) -> None:
     """Its plan is taken at once, and the confirmation may have been lost."""
     async with serving() as exchange:
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
@@ -174,9 +170,7 @@ async def test_what_is_too_large_or_has_no_end_is_refused(tmp_path: Path) -> Non
     ("encoding", "compressed"),
     [("gzip", gzip.compress(bytes(10_000_000))), ("deflate", zlib.compress(bytes(10_000_000)))],
 )
-async def test_what_is_small_until_it_is_unpacked_is_refused(
-    encoding: str, compressed: bytes
-) -> None:
+async def test_compressed_answer_is_refused(encoding: str, compressed: bytes) -> None:
     """Two megabytes could take all of the controller's memory."""
     async with serving(max_bytes=len(compressed)) as exchange:
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256) as offer:
@@ -416,9 +410,7 @@ def test_no_port_is_no_exchange() -> None:
         ({"planner_exchange_port": 0, "planner_exchange_host": "192.0.2.1"}, "cannot listen on"),
     ],
 )
-def test_settings_that_contradict_each_other_are_named(
-    settings: dict[str, object], problem: str
-) -> None:
+def test_contradictory_settings_are_named(settings: dict[str, object], problem: str) -> None:
     with pytest.raises(ConfigurationError, match=problem):
         open_exchange(Settings.model_validate(settings))
 

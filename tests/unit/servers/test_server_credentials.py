@@ -93,9 +93,7 @@ async def test_without_zookeeper_nobody_can_say() -> None:
         await ServerCredentials(znodes.get_data).scram_credential("SCRAM-SHA-512", "alice")
 
 
-async def test_plain_users_are_those_of_the_file_as_it_is_now(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
+async def test_plain_users_follow_file(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     file = tmp_path / "users.yaml"
     file.write_text("alice: secret\n'1': '2'\n")
     credentials = ServerCredentials(ZNodes().get_data, users_file=file)

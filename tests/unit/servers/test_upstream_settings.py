@@ -35,9 +35,7 @@ def test_nothing_is_passed_on_where_it_is_not_wanted(values: dict[str, Any]) -> 
         ),
     ],
 )
-def test_the_listener_is_the_named_one_or_what_is_announced(
-    values: dict[str, Any], listeners: tuple[str, ...]
-) -> None:
+def test_listener_is_named_or_announced(values: dict[str, Any], listeners: tuple[str, ...]) -> None:
     found = upstream_settings(settings(**values))
     assert found is not None
     assert (found.listeners, found.tls, found.client_id) == (listeners, None, "1000000007")
@@ -67,9 +65,7 @@ def files(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_brokers_are_verified_and_our_own_certificate_is_never_used(
-    files: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_own_certificate_never_used(files: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Who shows it is Regent, which may do more than its clients."""
     loaded: list[object] = []
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda *args: loaded.append(args))

@@ -122,9 +122,7 @@ async def test_an_answer_reaches_whoever_waits(
     assert await waiting == not_controller(COMMANDS)
 
 
-async def test_nothing_is_kept_of_commands_to_a_service_that_does_not_run(
-    service: ControllerService,
-) -> None:
+async def test_stopped_service_keeps_no_commands(service: ControllerService) -> None:
     assert await service.submit(COMMANDS) == not_controller(COMMANDS)
     assert not service._pending
 
@@ -323,9 +321,7 @@ def test_without_the_setting_there_is_no_cache() -> None:
         assert controller.service.status()["warmStandby"] is None
 
 
-def test_what_a_broker_out_of_reach_does_not_know_is_shown_until_it_does(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_uninformed_broker_is_shown_until_informed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_loop, "UNINFORMED_CHECK_S", 0.01)
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
         cluster.create_topic("t", [(1, 2), (2, 1)])
@@ -347,9 +343,7 @@ def test_what_a_broker_out_of_reach_does_not_know_is_shown_until_it_does(
         assert controller.service.unreached_broker_count == 0
 
 
-def test_numbers_after_a_change_of_many_partitions_come_a_little_later(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_numbers_follow_many_changes_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_loop, "MANY_CHANGED", 1)
     # That event looks at what has changed, too.
     monkeypatch.setattr(leader_balance_count, "after_announcement_ms", lambda _: 3_600_000)
@@ -428,9 +422,7 @@ class TestStateChanges:
             assert change["kind"] == "first-leader"
             assert asyncio.run(live.service.state_changes("u", None)).status == HTTPStatus.NOT_FOUND
 
-    def test_it_waits_while_the_controller_is_busy_and_costs_nothing_if_nobody_waits(
-        self,
-    ) -> None:
+    def test_question_waits_for_a_busy_controller_and_can_be_given_up(self) -> None:
         with SimulatedCluster() as cluster, LiveController(cluster) as live:
             loop, held = live.service._loop, threading.Event()
             assert loop is not None
@@ -446,9 +438,7 @@ class TestStateChanges:
                 held.set()
             assert asyncio.run(live.service.state_changes("t", None)).body["isActive"]
 
-    def test_it_waits_the_longer_the_more_the_one_before_has_cost(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
+    def test_question_waits_after_a_costly_one(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A topic of thousands of partitions takes long, and anybody may ask again and again."""
         monkeypatch.setattr(controller_service, "REST_FACTOR", 1e9)
         with SimulatedCluster() as cluster, LiveController(cluster) as live:

@@ -64,9 +64,7 @@ def test_what_only_shows_or_helps_costs_no_controller_if_it_fails(
         assert remark == f"{part} has failed, and is tried again: MemoryError('no room')"
 
 
-def test_a_view_that_cannot_be_made_is_not_taken_for_a_complete_one(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_failed_view_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else what it lacks would be concluded from it."""
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
 

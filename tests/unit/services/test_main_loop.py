@@ -38,9 +38,7 @@ def run(name: str, *, send: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
-def test_a_signal_after_the_end_of_the_loop_does_not_end_the_process(
-    number: signal.Signals,
-) -> None:
+def test_late_signal_does_not_end_the_process(number: signal.Signals) -> None:
     ended = run(number.name, send="os.kill(os.getpid(), number)")
     assert (ended.returncode, ended.stdout) == (0, "ended by itself\n"), ended.stderr
 

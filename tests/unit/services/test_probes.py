@@ -55,9 +55,7 @@ def get(app: App, path: str) -> tuple[int, str]:
 
 
 @pytest.mark.parametrize(("mode", "status"), [("controller", 200), ("client", 503)])
-def test_a_stuck_resource_ends_no_process_that_may_be_the_controller(
-    mode: str, status: int
-) -> None:
+def test_stuck_resource_ends_no_controller(mode: str, status: int) -> None:
     async def scenario() -> None:
         with stuck_process(mode) as app:
             assert get(app, "/healthz") == (200, "ok\n")

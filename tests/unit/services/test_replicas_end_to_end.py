@@ -87,9 +87,7 @@ def wait_for(condition: object, describe: str) -> None:
     wait_until(condition, describe=describe, timeout_s=60, interval_s=0.005)  # type: ignore[arg-type]
 
 
-def test_one_that_stops_hands_over_in_one_transaction(
-    cluster: SimulatedCluster, replicas: tuple[Replica, Replica]
-) -> None:
+def test_stopping_hands_over(cluster: SimulatedCluster, replicas: tuple[Replica, Replica]) -> None:
     first, second = replicas
     epoch = cluster.controller_epoch
     cluster.brokers_may_control = True
@@ -117,9 +115,7 @@ def test_where_no_thread_can_be_started_it_leads_and_knows_others_later() -> Non
         wait_for(lambda: first.heartbeats.ready() == {"second"}, "the second one to be ready")
 
 
-def test_one_that_falls_silent_is_followed(
-    cluster: SimulatedCluster, replicas: tuple[Replica, Replica]
-) -> None:
+def test_silence_is_followed(cluster: SimulatedCluster, replicas: tuple[Replica, Replica]) -> None:
     first, second = replicas
     epoch = cluster.controller_epoch
     cluster.brokers_may_control = True

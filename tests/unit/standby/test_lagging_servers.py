@@ -229,9 +229,7 @@ def test_a_cache_at_rest_is_what_a_cold_read_finds(steps: list[tuple[str, Any]],
     before=st.lists(TRANSACTIONS, min_size=5, max_size=20),
     after=st.lists(TRANSACTIONS, min_size=1, max_size=10),
 )
-def test_the_self_check_finds_whatever_was_missed(
-    before: list[list[Operation]], after: list[list[Operation]]
-) -> None:
+def test_self_check_finds_all(before: list[list[Operation]], after: list[list[Operation]]) -> None:
     """Without a single event: each node that differs is named, and nothing else."""
     ensemble = Ensemble(1)
     assert ensemble.commit(ROOTS)

@@ -37,9 +37,7 @@ def are_adjacent(partitions: Iterable[TopicPartition]) -> bool:
     steps=st.lists(st.sampled_from([*CHANGES, "prepare", "hand over"]), max_size=30),
     most=st.sampled_from([1, 2, EVERYTHING]),
 )
-def test_what_is_handed_over_is_what_going_through_all_assignments_finds(
-    steps: list[str], most: int
-) -> None:
+def test_hand_over_equals_a_full_walk(steps: list[str], most: int) -> None:
     state, prepared = cluster(), PreparedReplicas()
     for step in [*steps, "hand over"]:
         if step == "prepare":

@@ -58,9 +58,7 @@ def wanted(state: ClusterState) -> dict[TopicPartition, PartitionState]:
     steps=st.lists(st.sampled_from([*CHANGES, "prepare", "hand over"]), max_size=30),
     most=st.sampled_from([1, 2, EVERYTHING]),
 )
-def test_what_is_prepared_is_what_would_be_made_when_it_is_sent(
-    steps: list[str], most: int
-) -> None:
+def test_prepared_values_equal_values_made_later(steps: list[str], most: int) -> None:
     state, prepared = cluster(), PreparedStates()
     for step in steps:
         if step == "prepare":
@@ -105,9 +103,7 @@ def hosted(
     steps=["a topic less", "another leader", "other replicas", "prepare", "a leader that recovers"],
     most=2,
 ).via("leadership of a partition that its topic does not have")
-def test_entries_are_collected_of_topics_without_a_reassignment_and_hold(
-    steps: list[str], most: int
-) -> None:
+def test_entries_of_usual_topics_are_collected(steps: list[str], most: int) -> None:
     state, prepared = cluster(), PreparedStates()
     for step in [*steps, "all"]:
         if step == "prepare":
@@ -189,9 +185,7 @@ def test_brokers_of_another_protocol_version_have_all_entries_collected_again() 
 
 
 @pytest.mark.parametrize("section", [2, leadership_entries.SECTION])
-def test_entries_of_other_lengths_are_replaced_in_their_places(
-    section: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_entries_are_replaced_in_place(section: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """The ISR of each partition shrinks and grows, in any order."""
     monkeypatch.setattr(leadership_entries, "SECTION", section)
     state, prepared = cluster(), PreparedStates()
@@ -218,9 +212,7 @@ def test_entries_of_other_lengths_are_replaced_in_their_places(
         } == dict.fromkeys((1, 2, 3), expected)
 
 
-def test_what_a_replacement_costs_does_not_grow_with_the_topic(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_replacement_cost_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker dies that has a third of the replicas of a large topic: so many entries change their
     lengths, and each replacement looks for those before it."""
     looked_at: list[int] = []

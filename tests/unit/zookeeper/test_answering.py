@@ -7,6 +7,7 @@ import pytest
 from kazoo.exceptions import ConnectionDropped
 
 from regent.zookeeper.answering import Batch, GiveUp, HeartbeatSink, Slot, post
+from tests.support.event_loop import until_idle
 
 
 async def test_a_batch_is_delivered_when_all_answers_are_there() -> None:
@@ -17,7 +18,7 @@ async def test_a_batch_is_delivered_when_all_answers_are_there() -> None:
     error = OSError("lost")
     slots[2].set("c")
     slots[0].set_exception(error)
-    await asyncio.sleep(0)
+    await until_idle()
     assert not future.done()
     slots[1].set(None)
     assert await future == [error, None, "c"]
@@ -45,7 +46,7 @@ async def test_nobody_waits_for_an_abandoned_batch() -> None:
     batch = Batch(1, future, on_contact=lambda: None)
     future.cancel()
     Slot(batch, 0).set("late")
-    await asyncio.sleep(0)
+    await until_idle()
     assert future.cancelled()
 
 

@@ -41,9 +41,7 @@ def answer(servers: Servers) -> AwaitedAnswer:
     )
 
 
-def test_an_answer_that_later_ones_have_overtaken_is_lost(
-    servers: Servers, answer: AwaitedAnswer
-) -> None:
+def test_overtaken_answer_is_lost(servers: Servers, answer: AwaitedAnswer) -> None:
     servers.answer_later_requests()
     with pytest.raises(AnswerLostError, match="later ones have come"):
         answer.get()

@@ -86,27 +86,18 @@ def connect(client: OneSessionClient, session_id: int = 7) -> None:
 
 
 def test_the_parts_that_are_overridden_exist() -> None:
-    assert list(inspect.signature(KazooClient._session_callback).parameters) == ["self", "state"]
-    assert list(inspect.signature(ConnectionHandler._invoke).parameters) == [
-        *("self", "timeout", "request", "xid")
-    ]
-    assert list(inspect.signature(SequentialThreadingHandler.dispatch_callback).parameters) == [
-        *("self", "callback")
-    ]
-    assert list(inspect.signature(ConnectionHandler._read).parameters) == [
-        *("self", "length", "timeout")
-    ]
-    assert list(inspect.signature(ConnectionHandler._read_socket).parameters) == [
-        *("self", "read_timeout")
-    ]
-    assert list(inspect.signature(ConnectionHandler._read_watch_event).parameters) == [
-        *("self", "buffer", "offset")
-    ]
     handler: Any = ConnectionHandler
-    assert list(inspect.signature(handler._expand_client_hosts).parameters) == ["self"]
-    assert list(inspect.signature(handler._connect).parameters) == [
-        *("self", "host", "hostip", "port")
-    ]
+    for function, parameters in (
+        (KazooClient._session_callback, "self state"),
+        (SequentialThreadingHandler.dispatch_callback, "self callback"),
+        (handler._invoke, "self timeout request xid"),
+        (handler._read, "self length timeout"),
+        (handler._read_socket, "self read_timeout"),
+        (handler._read_watch_event, "self buffer offset"),
+        (handler._expand_client_hosts, "self"),
+        (handler._connect, "self host hostip port"),
+    ):
+        assert " ".join(inspect.signature(function).parameters) == parameters
     source = inspect.getsource(ConnectionHandler)
     for relied_upon in (
         "self.handler.create_connection(",
@@ -152,9 +143,7 @@ def test_the_client_ends_with_its_session(client: OneSessionClient, state: str) 
     assert client._stopped.is_set()
 
 
-def test_the_loss_is_told_before_the_requests_under_way_fail(
-    client: OneSessionClient, recorder: Recorder
-) -> None:
+def test_loss_is_told_before_requests_fail(client: OneSessionClient, recorder: Recorder) -> None:
     client._session_callback(KeeperState.CONNECTING)
     connect(client)
     client._queue.append((Sync("/"), Sink(recorder)))
@@ -162,9 +151,7 @@ def test_the_loss_is_told_before_the_requests_under_way_fail(
     assert recorder.told[1:] == [("suspended",), ("failed", "ConnectionLoss")]
 
 
-def test_a_request_to_a_closed_client_fails_at_once(
-    client: OneSessionClient, recorder: Recorder
-) -> None:
+def test_closed_client_fails_requests(client: OneSessionClient, recorder: Recorder) -> None:
     client._call(Sync("/"), Sink(recorder))
     assert recorder.told == [("failed", "ConnectionClosedError")]
 
@@ -189,9 +176,7 @@ def test_connecting_is_bounded(client: OneSessionClient) -> None:
     assert bounds == [0.5, 0.2, 0.5]
 
 
-def test_a_server_that_is_not_reached_is_named(
-    client: OneSessionClient, recorder: Recorder
-) -> None:
+def test_unreached_server_is_named(client: OneSessionClient, recorder: Recorder) -> None:
     connection: Any = client._connection
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
@@ -211,9 +196,7 @@ def test_a_server_that_is_not_reached_is_named(
     assert "it may have no quorum, or expect TLS" in str(broken)
 
 
-def test_hosts_that_cannot_be_resolved_are_reported_and_the_others_tried(
-    recorder: Recorder,
-) -> None:
+def test_unresolved_hosts_are_reported_and_others_tried(recorder: Recorder) -> None:
     """DNS has no such labels: Python raises another error than for a host that is not found."""
     settings = ZooKeeperSettings(
         hosts=("zk..svc:1", "localhost:2", f"{64 * 'z'}.svc:3"), connect_timeout_ms=500
@@ -382,9 +365,7 @@ def test_a_closed_connection_and_silence_end_a_read(client: OneSessionClient) ->
 
 
 @pytest.mark.parametrize("left", [0, 1, 2])
-def test_a_client_that_not_all_threads_are_there_for_leaves_none_behind(
-    client: OneSessionClient, left: int
-) -> None:
+def test_client_short_of_threads_leaves_none(client: OneSessionClient, left: int) -> None:
     """It is started with two of the handler's and that of the connection."""
     before = set(threading.enumerate())
     with thread_shortage(left=left), pytest.raises(RuntimeError, match="can't start new thread"):

@@ -26,9 +26,7 @@ def log(caplog: pytest.LogCaptureFixture) -> logging.Logger:
     return logging.getLogger("a.library")
 
 
-def test_what_is_said_again_and_again_is_logged_once_in_a_while(
-    log: logging.Logger, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_repetition_is_logged_once(log: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
     now = 100.0
     with silence(lambda: now):
         for _ in range(61):
@@ -50,9 +48,7 @@ def test_an_entry_that_cannot_be_formatted_does_no_harm() -> None:
     assert SilenceAboutRepeats(lambda: 0.0).filter(record)
 
 
-def test_nothing_is_left_out_for_debugging(
-    log: logging.Logger, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_debug_messages_all_stay(log: logging.Logger, caplog: pytest.LogCaptureFixture) -> None:
     with silence():
         for _ in range(2):
             log.debug("Sending request")

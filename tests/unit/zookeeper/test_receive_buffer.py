@@ -50,9 +50,7 @@ def source() -> Iterator[socket.socket]:
     contents=st.lists(EVENTS | ANSWERS, max_size=12),
     sizes=st.lists(st.integers(1, 700), min_size=1, max_size=30),
 )
-def test_messages_are_read_in_order_whatever_the_pieces(
-    contents: list[Event | bytes], sizes: list[int]
-) -> None:
+def test_messages_keep_their_order(contents: list[Event | bytes], sizes: list[int]) -> None:
     receive = arriving(b"".join(map(message, contents)), sizes)
     buffer = ReceiveBuffer()
     read: list[Event | bytes] = []

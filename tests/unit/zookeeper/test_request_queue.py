@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from typing import Any
 
 import pytest
@@ -12,43 +10,13 @@ from regent.zookeeper.kazoo_client import OneSessionClient
 from regent.zookeeper.request_queue import RequestQueue
 from tests.unit.zookeeper.test_kazoo_client import SETTINGS, Recorder
 
-
-class Request:
-    """What kazoo looks at of one."""
-
-    type = 3
-
-
-FIRST, SECOND = (Request(), object()), (Request(), object())
+FIRST, SECOND = (object(), object()), (object(), object())
 
 
 def queue() -> RequestQueue:
     made = RequestQueue()
     made.extend([FIRST, SECOND])
     return made
-
-
-def test_the_request_after_one_that_is_taken_back_while_it_is_sent_is_sent_too() -> None:
-    client: Any = OneSessionClient(SETTINGS, Recorder())
-    connection = client._connection
-    connection._xid = 0
-    connection._read_sock, wake = socket.socketpair()
-    client._queue.extend([FIRST, SECOND])
-    sent: list[object] = []
-
-    def submit(request: object, *_: object) -> None:
-        sent.append(request)
-        with contextlib.suppress(ValueError):
-            client._queue.remove(FIRST)
-
-    connection._submit = submit
-    with connection._read_sock, wake:
-        wake.send(b"\0\0")
-        connection._send_request(1, 1)
-        connection._send_request(1, 1)
-    assert sent == [FIRST[0], SECOND[0]]
-    assert [waiting for _, waiting, _ in client._pending] == [FIRST[1], SECOND[1]]
-    assert not client._queue
 
 
 def test_what_is_being_sent_stays() -> None:

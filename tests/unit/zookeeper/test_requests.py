@@ -185,9 +185,7 @@ def test_an_answer_of_a_bulk_read_that_ends_early_or_goes_on_is_an_error() -> No
 
 
 @given(st.lists(st.text("aä", max_size=30), max_size=1200), st.integers(1, 5000))
-def test_paths_are_shared_out_to_requests_that_are_small_enough(
-    paths: list[str], request_bytes: int
-) -> None:
+def test_paths_are_split_into_small_requests(paths: list[str], request_bytes: int) -> None:
     requests = list(in_requests(paths, request_bytes))
     assert [path for request in requests for path in request] == paths
     for request in requests:

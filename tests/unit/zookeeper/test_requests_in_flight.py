@@ -17,11 +17,10 @@ from regent.zookeeper.multi_read import GET_DATA, MultiRead
 from regent.zookeeper.multi_write import MultiWrite
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
+from tests.support.event_loop import until_idle
 
 
-async def test_the_question_who_the_controller_is_does_not_wait_for_reads(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_controller_check_does_not_wait_for_reads(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ZooKeeperSettings(hosts=("a:1",))
     session = ZooKeeperSession(settings)
     port = KazooZooKeeper(session, on_watch=lambda _: None)
@@ -37,8 +36,7 @@ async def test_the_question_who_the_controller_is_does_not_wait_for_reads(
         port.multi(checks_of_controller(1)),
     ]
     tasks = [asyncio.ensure_future(each) for each in asked]
-    for _ in range(3):
-        await asyncio.sleep(0)
+    await until_idle()
     assert [type(request) for request in sent] == [MultiRead] * BATCHES_IN_FLIGHT + [MultiWrite]
     assert sent[-1].operations == checks_of_controller(1)  # type: ignore[attr-defined]
     for task in tasks:

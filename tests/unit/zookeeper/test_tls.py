@@ -42,9 +42,7 @@ def server(files: TlsFiles) -> Iterator[int]:
         ("host", "the server's certificate must name zookeeper-1"),
     ],
 )
-def test_a_certificate_that_we_do_not_accept_names_the_server_and_what_to_change(
-    mistake: str, remedy: str, tmp_path: Path
-) -> None:
+def test_unaccepted_certificate_names_the_remedy(mistake: str, remedy: str, tmp_path: Path) -> None:
     trusted = Authority(tmp_path)
     (tmp_path / "others").mkdir()
     shown = Authority(tmp_path / "others") if mistake == "authority" else trusted

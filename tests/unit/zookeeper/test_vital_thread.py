@@ -9,9 +9,7 @@ import pytest
 from regent.zookeeper.vital_thread import VitalThread, defect_of
 
 
-def test_the_error_that_ends_it_is_kept_and_still_reported(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_error_is_kept_and_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     reported: list[object] = []
     monkeypatch.setattr(threading, "excepthook", lambda ended: reported.append(ended.exc_value))
 
