@@ -14,7 +14,6 @@ from regent.runtime.collector import Collector
 from regent.runtime.standby_keeper import StandbyKeeper
 from regent.standby.cache import StandbyCache
 from regent.standby.reads import LISTED, Listing
-from regent.standby.self_check import Difference, compare, reads_to_compare
 from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData
@@ -88,15 +87,6 @@ async def loaded(client: Client) -> StandbyCopy:
     return cache.copy()
 
 
-async def differences(keeper: StandbyKeeper, client: Client) -> list[Difference]:
-    """Where what is not dirty differs from what the client's server has."""
-    found: list[Difference] = []
-    listing = Listing.of(await client.port.get_children(LISTED))
-    for reads in reads_to_compare(keeper.cache, listing, most=1_000):
-        found += compare(keeper.cache, reads, await client.port.get_data(reads.paths))
-    return found
-
-
 async def test_it_is_followed_through_lost_connections_and_sessions(any_server: World) -> None:
     writer = await set_up(any_server)
     client = await any_server.connect()
@@ -160,19 +150,6 @@ class Writers:
                 await asyncio.sleep(0)
         except ControllerMovedError:
             pass
-
-
-async def test_clean_entries_are_true_at_an_election(any_server: World) -> None:
-    writers = Writers(await set_up(any_server))
-    client = await any_server.connect()
-    for version in range(ELECTIONS):
-        async with following(client) as keeper:
-            tasks = await writers.begin(version)
-            await client.port.multi([SetData(paths.CONTROLLER_EPOCH, b"", version)])
-            keeper.cache.observe(client.recursive.take())
-        assert await differences(keeper, client) == []
-        await asyncio.gather(*tasks)
-        assert await keeper.check() == []
 
 
 async def test_elected_process_gets_what_a_cold_read_finds(any_server: World) -> None:

@@ -16,6 +16,7 @@ from regent.model.errors import ControllerMovedError
 from regent.zk_data.operations import Check, Create, Delete, Operation, SetData, WatchedEvent
 from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import Client, InMemoryWorld, RealWorld, World
+from tests.support.examples import scaled_examples
 
 pytestmark = [
     pytest.mark.integration,
@@ -102,7 +103,7 @@ def both(zookeeper_server: ZooKeeper) -> Iterator[Both]:
 
 
 @settings(
-    max_examples=6 * settings.default.max_examples,
+    scaled_examples(6),
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(steps=STEPS)

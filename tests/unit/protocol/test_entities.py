@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import Any, get_args, get_origin
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
@@ -31,6 +31,7 @@ from regent.protocol.entities.update_metadata import (
 )
 from regent.protocol.entity_reader import read_entity
 from regent.protocol.primitives import Reader
+from tests.support.examples import scaled_examples
 from tests.support.stub_broker import encode
 
 MESSAGES = (
@@ -86,7 +87,7 @@ def entities(kind: type[Any]) -> st.SearchStrategy[Any]:
 @pytest.mark.parametrize(
     ("message", "version"), ALL, ids=lambda each: getattr(each, "name", str(each))
 )
-@settings(max_examples=settings.default.max_examples // 5)
+@scaled_examples(1 / 5)
 @given(data=st.data())
 def test_what_is_written_is_read(message: Message, version: int, data: st.DataObject) -> None:
     kind = message[version]

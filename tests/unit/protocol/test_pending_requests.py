@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -35,6 +35,7 @@ from tests.simulation.channel_history import (
     ChannelHistory,
     Step,
 )
+from tests.support.examples import scaled_examples
 
 A0, A1, B0 = TopicPartition("a", 0), TopicPartition("a", 1), TopicPartition("b", 0)
 DELETE = StopReplicaPartition(-2, True)
@@ -115,7 +116,7 @@ def kinds(requests: Iterable[ControlRequest]) -> str:
 steps = st.lists(st.builds(Step, st.sampled_from(STEPS), st.integers(0, 29)), max_size=40)
 
 
-@settings(max_examples=4 * settings.default.max_examples)
+@scaled_examples(4)
 @given(steps=steps, max_partitions=st.sampled_from([1, 2, 1_000]))
 def test_a_broker_ends_as_if_it_had_got_every_batch(steps: list[Step], max_partitions: int) -> None:
     """Whatever the controller does and whenever a request is sent: see the model's docstring for

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.describe_log_dirs.v1 import request as log_dirs_request
 from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
@@ -46,6 +46,7 @@ from regent.protocol.leader_and_isr import decode_leader_and_isr_response
 from regent.protocol.primitives import DecodeError
 from regent.protocol.stop_replica import decode_stop_replica_response
 from regent.protocol.update_metadata import decode_update_metadata_response
+from tests.support.examples import scaled_examples
 from tests.support.stub_broker import encode
 
 BROKER_ID = 3
@@ -76,7 +77,7 @@ def test_leader_and_isr(version: int, code: int, codes: Mapping[TopicPartition, 
 
 
 @pytest.mark.parametrize("version", leader_and_isr.VERSIONS)
-@settings(max_examples=settings.default.max_examples // 10)
+@scaled_examples(1 / 10)
 @given(
     known=st.integers(0, 300),
     others=st.dictionaries(st.integers(0, 300), st.sampled_from([56, -1, 74]), max_size=3),

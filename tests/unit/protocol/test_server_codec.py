@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
@@ -30,6 +30,7 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import EncodeError, ServerCodec, UnsupportedRequestError
+from tests.support.examples import scaled_examples
 from tests.support.served_requests import (
     ALL_APIS,
     CLIENT_ID,
@@ -109,7 +110,7 @@ def test_cut_off_request_is_refused_and_excess_ignored(golden: GoldenFrame) -> N
     assert CODEC.decode(golden.frame + b"\0") == CODEC.decode(golden.frame)
 
 
-@settings(max_examples=3 * settings.default.max_examples)
+@scaled_examples(3)
 @given(data=st.data())
 def test_changed_frame_is_a_request_or_a_decode_error(data: st.DataObject) -> None:
     frame = bytearray(data.draw(st.sampled_from(REQUESTS)).frame)
@@ -119,7 +120,7 @@ def test_changed_frame_is_a_request_or_a_decode_error(data: st.DataObject) -> No
     _decode_anything(bytes(frame))
 
 
-@settings(max_examples=3 * settings.default.max_examples)
+@scaled_examples(3)
 @given(
     api=st.sampled_from(list(ALL_APIS.values())),
     data=st.data(),

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import struct
-from typing import Any
 
 import pytest
 from kio.schema.describe_groups.v0 import request as describe_request
@@ -16,7 +14,6 @@ from kio.schema.list_offsets.v1 import response as offsets_response
 from kio.schema.offset_fetch.v1 import request as fetch_request
 from kio.schema.offset_fetch.v1 import response as fetch_response
 from kio.schema.types import BrokerId, GroupId, TopicName
-from kio.serial import entity_writer
 from kio.static.primitive import i32, i64
 
 from regent.protocol.primitives import DecodeError
@@ -30,15 +27,10 @@ from regent.protocol.topic_usage import (
     encode_list_offsets,
     encode_offset_fetch,
 )
+from tests.support.stub_broker import encode
 
 ORDERS = TopicName("orders")
 SINCE_MS = 1_777_636_800_000
-
-
-def encode(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 def test_the_first_offset_at_or_after_a_time_is_asked_for() -> None:

@@ -31,7 +31,7 @@ from tests.unit.kube.small_server import serving as api_served
 KUBECONFIG = """\
 apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+clusters: [{name: c, cluster: {server: "%s"}}]
 users: [{name: u, user: {}}]
 contexts: [{name: x, context: {cluster: c, user: u}}]
 current-context: x
@@ -64,6 +64,18 @@ def options(tmp_path: Path) -> dict[str, Any]:
         "eviction_key_file": files.key,
         "eviction_token_file": token,
     }
+
+
+@pytest.fixture
+def use_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
+    """What makes an API server that of the process."""
+
+    def use(api_url: str) -> None:
+        (tmp_path / "kubeconfig").write_text(KUBECONFIG % api_url)
+        monkeypatch.setenv("KUBECONFIG", str(tmp_path / "kubeconfig"))
+        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+    return use
 
 
 def endpoint(options: dict[str, Any], **changes: Any) -> EvictionEndpoint:
@@ -132,7 +144,7 @@ async def served(
 
 
 async def test_when_somebody_asked_is_written_down_by_the_clock_of_the_api_server(
-    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    options: dict[str, Any], use_kubeconfig: Callable[[str], None], tmp_path: Path
 ) -> None:
     """The replica that looks after the BrokerDrain counts from then, and has another clock."""
     api, now = Server(), datetime(2036, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -144,10 +156,7 @@ async def test_when_somebody_asked_is_written_down_by_the_clock_of_the_api_serve
         for answer in (broker, listed, THING)
     ]
     async with api_served(api) as api_url:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", api_url))
-        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        use_kubeconfig(api_url)
         api.valid_token = ""
         async with served(options, tmp_path) as ask:
             status, text = await ask()
@@ -159,13 +168,10 @@ async def test_when_somebody_asked_is_written_down_by_the_clock_of_the_api_serve
 
 
 async def test_what_cannot_be_decided_is_left_to_the_failure_policy(
-    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    options: dict[str, Any], use_kubeconfig: Callable[[str], None], tmp_path: Path
 ) -> None:
     """An answer other than 200 counts as none."""
-    kubeconfig = tmp_path / "kubeconfig"
-    kubeconfig.write_text(KUBECONFIG)
-    monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    use_kubeconfig("http://127.0.0.1:1")
     async with served(options, tmp_path) as ask:
         status, text = await ask()
         assert status == 500
@@ -177,7 +183,10 @@ async def test_what_cannot_be_decided_is_left_to_the_failure_policy(
 
 
 async def test_what_is_not_decided_in_time_is_left_to_the_failure_policy_too(
-    options: dict[str, Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    options: dict[str, Any],
+    use_kubeconfig: Callable[[str], None],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     """The API server does not wait for longer, whatever the question itself waits for."""
     monkeypatch.setattr("regent.servers.eviction_endpoint._TIMEOUT_S", 0.5)
@@ -185,10 +194,7 @@ async def test_what_is_not_decided_in_time_is_left_to_the_failure_policy_too(
     api = Server()
     api.gate.clear()
     async with api_served(api) as api_url:
-        kubeconfig = tmp_path / "kubeconfig"
-        kubeconfig.write_text(KUBECONFIG.replace("http://127.0.0.1:1", api_url))
-        monkeypatch.setenv("KUBECONFIG", str(kubeconfig))
-        monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+        use_kubeconfig(api_url)
         async with served(options, tmp_path) as ask:
             answers = await asyncio.gather(*(ask() for _ in range(4)))
         api.gate.set()

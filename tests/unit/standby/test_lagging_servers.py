@@ -6,7 +6,7 @@ import uuid
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.cluster import Broker, EndPoint
@@ -18,6 +18,7 @@ from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import Create, Delete, Operation, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
+from tests.support.examples import scaled_examples
 from tests.unit.standby.lagging_zookeeper import CacheClient, Ensemble, cold, listing_of
 
 SERVERS = 3
@@ -208,7 +209,7 @@ def come_to_rest(ensemble: Ensemble, client: CacheClient) -> None:
         client.read()
 
 
-@settings(max_examples=4 * settings.default.max_examples)
+@scaled_examples(4)
 @given(steps=st.lists(STEPS, min_size=10, max_size=60), most=st.sampled_from([1, 3, 1_000]))
 def test_a_cache_at_rest_is_what_a_cold_read_finds(steps: list[tuple[str, Any]], most: int) -> None:
     """On the way, too: what is not dirty is as it was at the server when the answer left it."""

@@ -68,20 +68,6 @@ def test_a_state_survives_the_round_trip(state: LeaderAndIsr) -> None:
     assert decode_partition_state(STATE_PATH, znode(data, version=state.partition_epoch)) == state
 
 
-@given(STATES)
-def test_an_encoded_state_is_the_json_that_kafka_writes(state: LeaderAndIsr) -> None:
-    expected = {
-        "version": 1,
-        "leader": state.leader,
-        "leader_epoch": state.leader_epoch,
-        "controller_epoch": state.controller_epoch,
-        "isr": list(state.isr),
-    }
-    if state.leader_recovery_state == 1:
-        expected["leader_recovery_state"] = 1
-    assert json.loads(encode_partition_state(state)) == expected
-
-
 def test_a_state_as_kafka_wrote_it() -> None:
     data = b'{"controller_epoch":12,"leader":2,"version":1,"leader_epoch":33,"isr":[2,0,1]}'
     state = LeaderAndIsr(2, 33, (2, 0, 1), 12, 4, 0)

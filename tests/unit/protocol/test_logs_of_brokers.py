@@ -1,33 +1,43 @@
-"""What brokers say of the sizes of their replicas; the answers are written by kio."""
+"""Sizes and offsets of replicas, as brokers tell them; the answers are written by kio."""
 
 from __future__ import annotations
 
 import datetime
-import io
+import struct
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
+from kio.schema.describe_log_dirs.v1 import request as log_dirs_request
 from kio.schema.describe_log_dirs.v1 import request as request_v1
+from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
 from kio.schema.describe_log_dirs.v1 import response as response_v1
 from kio.schema.describe_log_dirs.v4 import request as request_v4
 from kio.schema.describe_log_dirs.v4 import response as response_v4
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
-from kio.serial import entity_writer
 from kio.static.primitive import i32, i32Timedelta, i64
 
 from regent.model.log_dirs import LogDirectory, LogDirs
+from regent.model.partition import TopicPartition
+from regent.model.replica_sizes import ReplicaSizes
 from regent.protocol.api_versions import UnsupportedBrokerError, VersionRange
+from regent.protocol.list_offsets import (
+    EARLIEST,
+    LATEST,
+    ListedOffset,
+    decode_list_offsets,
+    encode_list_offsets,
+)
 from regent.protocol.log_dirs import chosen_version, decode_response, encode_request
 from regent.protocol.primitives import DecodeError
+from regent.protocol.replica_sizes import (
+    decode_replica_sizes_response,
+    encode_replica_sizes_request,
+)
+from tests.support.stub_broker import encode
 
 NO_THROTTLE = i32Timedelta.parse(datetime.timedelta(0))
-
-
-def encode(entity: Any) -> bytes:
-    buffer = io.BytesIO()
-    entity_writer(type(entity))(buffer, entity)
-    return buffer.getvalue()
 
 
 def partition(schema: Any, number: int, size: int, *, is_future: bool = False) -> Any:
@@ -159,3 +169,101 @@ def test_an_answer_that_ends_early_is_refused() -> None:
     for end in range(4, len(body)):
         with pytest.raises(DecodeError):
             decode_response(body[:end], version=1)
+
+
+def tp(topic: str, partition: int) -> TopicPartition:
+    return TopicPartition(topic, partition)
+
+
+def topic(name: str, sizes: Mapping[int, int], *, is_future: bool = False) -> Any:
+    return log_dirs_response.DescribeLogDirsTopic(
+        name=TopicName(name),
+        partitions=tuple(
+            log_dirs_response.DescribeLogDirsPartition(
+                partition_index=i32(partition),
+                partition_size=i64(size),
+                offset_lag=i64(7),
+                is_future_key=is_future,
+            )
+            for partition, size in sizes.items()
+        ),
+    )
+
+
+def sizes_answer(*directories: tuple[str, int, tuple[Any, ...]]) -> bytes:
+    return encode(
+        log_dirs_response.DescribeLogDirsResponse(
+            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
+            results=tuple(
+                log_dirs_response.DescribeLogDirsResult(
+                    error_code=ErrorCode(code), log_dir=path, topics=topics
+                )
+                for path, code, topics in directories
+            ),
+        )
+    )
+
+
+def test_partitions_are_asked_for_by_topic() -> None:
+    expected = log_dirs_request.DescribeLogDirsRequest(
+        topics=tuple(
+            log_dirs_request.DescribableLogDirTopic(
+                topic=TopicName(name), partitions=tuple(map(i32, partitions))
+            )
+            for name, partitions in (("a", (0, 2)), ("b", (1,)))
+        )
+    )
+    asked = frozenset({tp("b", 1), tp("a", 2), tp("a", 0)})
+    assert encode_replica_sizes_request(asked) == encode(expected)
+
+
+def test_bytes_of_replicas_in_all_directories_and_no_copies_between_them() -> None:
+    body = sizes_answer(
+        ("/data-0", 0, (topic("a", {0: 2**40, 2: 0}), topic("b", {}))),
+        ("/data-1", 56, ()),
+        ("/data-2", 0, (topic("a", {0: 5}, is_future=True), topic("b", {1: 9}))),
+    )
+    assert decode_replica_sizes_response(body) == ReplicaSizes(
+        {tp("a", 0): 2**40, tp("a", 2): 0, tp("b", 1): 9}, ("/data-1",)
+    )
+
+
+def test_a_broker_that_lists_no_directory_does_not_tell_us() -> None:
+    assert decode_replica_sizes_response(sizes_answer()) is None
+
+
+@pytest.mark.parametrize("length", [3, 9, 20])
+def test_a_part_of_an_answer_is_none(length: int) -> None:
+    body = sizes_answer(("/data-0", 0, (topic("a", {0: 1}),)))
+    with pytest.raises(DecodeError):
+        decode_replica_sizes_response(body[:length])
+
+
+def text(value: str) -> bytes:
+    return struct.pack(">h", len(value)) + value.encode()
+
+
+def test_several_topics_are_asked_for_at_once() -> None:
+    assert encode_list_offsets({"a": [0, 7], "bc": [1]}, at=LATEST) == b"".join(
+        [
+            struct.pack(">ii", -1, 2),
+            *(text("a"), struct.pack(">i", 2), struct.pack(">iqiq", 0, -1, 7, -1)),
+            *(text("bc"), struct.pack(">i", 1), struct.pack(">iq", 1, -1)),
+        ]
+    )
+    assert encode_list_offsets({"a": [0]}, at=EARLIEST).endswith(struct.pack(">iq", 0, -2))
+
+
+def test_errors_are_told_with_their_partitions() -> None:
+    body = b"".join(
+        [
+            struct.pack(">i", 1),
+            *(text("a"), struct.pack(">i", 2)),
+            struct.pack(">ihqq", 0, 0, -1, 42),
+            struct.pack(">ihqq", 7, 6, -1, -1),
+        ]
+    )
+    listed = [ListedOffset("a", 0, 0, 42), ListedOffset("a", 7, 6, -1)]
+    assert list(decode_list_offsets(body)) == listed
+    with pytest.raises(DecodeError):
+        list(decode_list_offsets(body[:-1]))
