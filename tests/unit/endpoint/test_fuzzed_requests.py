@@ -19,7 +19,7 @@ from tests.support.live_controller import LiveController
 AT_ONCE = datetime.timedelta(0)
 
 
-FRAMES = 20_000
+FRAMES = 5_000
 
 
 def fuzzed_requests(seed: int, api_keys: Collection[int]) -> list[Request]:

@@ -19,10 +19,10 @@ from regent.protocol.served_apis import (
     LIST_PARTITION_REASSIGNMENTS,
     UPDATE_FEATURES,
 )
-from sandbox import wait_until
 from tests.support.endpoint import LocalEndpoint
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import wait_for
 
 MINUTE = datetime.timedelta(minutes=1)
 NOT_CONTROLLER = 41
@@ -431,8 +431,7 @@ def test_standby_is_not_controller(controller: LiveController, endpoint: LocalEn
 
 
 def _wait_for(controller: LiveController, topic: str) -> None:
-    wait_until(
+    wait_for(
         lambda: (view := controller.view.topics.get(topic)) is not None and not view.leaderless,
-        timeout_s=60,
-        describe=f"{topic} to be led",
+        f"{topic} to be led",
     )

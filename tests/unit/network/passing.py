@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import struct
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 from regent.network.kafka_server import KafkaServer
@@ -15,10 +15,10 @@ from regent.network.upstream_settings import UpstreamSettings
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, DESCRIBE_CONFIGS
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, PassOn, Peer
-from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import RawBroker, nowhere, raw_brokers
 from tests.support.served_requests import make
+from tests.support.waiting import until
 
 PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
 NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
@@ -80,10 +80,6 @@ async def passing(
 async def one_broker(**options: Any) -> AsyncIterator[tuple[Passing, RawBroker, KafkaClient]]:
     async with passing(**options) as passed, connected(passed.server.port) as client:
         yield passed, passed.brokers[0], client
-
-
-async def until(condition: Callable[[], bool], describe: str = "the server") -> None:
-    await wait_until_async(condition, describe=describe, timeout_s=60, interval_s=0.005)
 
 
 async def closed_for(server: KafkaServer, reason: CloseReason, count: int = 1) -> None:

@@ -8,8 +8,9 @@ import socket
 import pytest
 
 from tests.support.event_loop import until_idle
+from tests.support.waiting import until
 from tests.unit.few_files import few_files_left
-from tests.unit.network.kafka_servers import Controller, at, limited, serving, until
+from tests.unit.network.kafka_servers import Controller, at, limited, serving
 
 CLIENTS = 80
 

@@ -15,8 +15,8 @@ from regent.protocol.control_requests import (
     StopReplicaPartition,
 )
 from regent.protocol.partition_state import PartitionState
-from sandbox import wait_until_async
 from tests.support.stub_broker import Fault, StubBroker, named_partitions
+from tests.support.waiting import until
 from tests.unit.network.open_channels import (
     CONTROLLER_ID,
     FAST,
@@ -123,12 +123,7 @@ async def test_a_connection_lost_while_nothing_may_be_sent_is_replaced() -> None
         manager.send(only_update_metadata(stub))
         await asyncio.wait_for(waits.wait(), 60)
         await stub.stop()
-        await wait_until_async(
-            lambda: not manager._channels[1].is_connected,
-            describe="the lost connection",
-            timeout_s=60,
-            interval_s=0.001,
-        )
+        await until(lambda: not manager._channels[1].is_connected, "the lost connection")
         await stub.start()
         may_be.set()
         await responses.wait_for(1)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from regent.network.settings import ChannelSettings
-from sandbox import wait_until_async
 from tests.support.stub_broker import (
     Fault,
     StubBroker,
     stub_brokers,
 )
+from tests.support.waiting import until
 from tests.unit.network.open_channels import batch, channels, leader_epochs, only_update_metadata
 
 
@@ -77,12 +77,7 @@ async def test_an_idle_connection_that_the_broker_closed_costs_no_failure() -> N
         await responses.wait_for(1)
         await stub.stop()
         await stub.start()
-        await wait_until_async(
-            lambda: not manager._channels[1].is_connected,
-            describe="the lost connection",
-            timeout_s=60,
-            interval_s=0.001,
-        )
+        await until(lambda: not manager._channels[1].is_connected, "the lost connection")
         manager.send(only_update_metadata(stub))
         await responses.wait_for(2)
         assert manager.metrics()[1].failures == 0

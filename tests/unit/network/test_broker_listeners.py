@@ -10,9 +10,9 @@ import pytest
 
 from regent.model.cluster import Broker, EndPoint
 from regent.network.settings import ChannelSettings
-from sandbox import wait_until_async
 from tests.support.fixed_tls import FixedTls
 from tests.support.stub_broker import StubBroker, stub_brokers
+from tests.support.waiting import until
 from tests.unit.network.open_channels import (
     DEAD_PORT,
     FAST,
@@ -93,9 +93,7 @@ async def test_impossible_address_is_out_of_reach(host: str, port: int, protocol
     broker = Broker(1, 1, (EndPoint(protocol, protocol, host, port),))
     settings = msgspec.structs.replace(FAST, tls=FixedTls(ssl.create_default_context()))
     async with channels(broker, settings=settings) as (manager, _):
-        await wait_until_async(
-            lambda: manager.metrics()[1].failures, describe="an attempt to fail", timeout_s=60
-        )
+        await until(lambda: manager.metrics()[1].failures, "an attempt to fail")
 
 
 async def test_what_waits_is_sent_to_the_endpoint_that_a_broker_has_moved_to() -> None:

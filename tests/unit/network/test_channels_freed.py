@@ -20,8 +20,8 @@ import pytest
 from regent.model.cluster import Broker, EndPoint
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.tls import ReloadingTls
-from sandbox import wait_until_async
 from tests.support.stub_broker import StubBroker
+from tests.support.waiting import until
 from tests.unit.network.open_channels import DEAD_PORT, FAST, batch, channels
 
 pytestmark = pytest.mark.usefixtures("without_the_collector")
@@ -30,13 +30,6 @@ pytestmark = pytest.mark.usefixtures("without_the_collector")
 def channel_to(manager: ControllerChannelManager, broker_id: int) -> Callable[[], object]:
     """A channel that is open, as long as somebody else keeps it."""
     return weakref.ref((manager._channels | manager._standing_by)[broker_id])
-
-
-async def until(condition: Callable[[], object], describe: str) -> None:
-    async def look() -> bool:
-        return bool(condition())
-
-    await wait_until_async(look, until=bool, describe=describe, timeout_s=10)
 
 
 async def expect_freed_when_closed(manager: ControllerChannelManager) -> None:

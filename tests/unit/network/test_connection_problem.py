@@ -21,9 +21,9 @@ from regent.protocol.connection_setup import AuthenticationError
 from regent.protocol.framing import API_VERSIONS_KEY, FrameError
 from regent.protocol.primitives import DecodeError
 from regent.protocol.sasl import SaslCredentials
-from sandbox import wait_until_async
 from sandbox.pki import Authority
 from tests.support.stub_broker import StubBroker
+from tests.support.waiting import until
 from tests.unit.network.open_channels import FAST, TP, batch, channels
 
 ENDPOINT = EndPoint("BROKERS", "SASL_SSL", "kafka-1", 9094)
@@ -122,9 +122,7 @@ async def test_nothing_is_sent_to_a_broker_in_the_place_of_another_one() -> None
             async def problem() -> str | None:
                 return manager.problems().get(2)
 
-            said = await wait_until_async(
-                problem, until=bool, describe="the other broker to be named", timeout_s=60
-            )
+            said = await until(problem, "the other broker to be named", until=bool)
     assert len(stub.received) == 2
     assert "OtherBrokerError: another broker answers there" in str(said)
     assert "advertised.listeners of both" in str(said)
@@ -164,9 +162,7 @@ async def test_refused_certificate_has_a_remedy(mistake: str, remedy: str, tmp_p
         host = "localhost" if mistake == "host" else "127.0.0.1"
         broker = Broker(1, 1, (EndPoint("SSL", "SSL", host, stub.port),))
         async with channels(broker, settings=settings) as (manager, _):
-            problems = await wait_until_async(
-                manager.problems, timeout_s=60, describe="the broker not to be reached"
-            )
+            problems = await until(manager.problems, "the broker not to be reached")
             assert remedy in problems[1]
 
 
@@ -175,17 +171,10 @@ async def test_a_broker_that_is_reached_again_has_no_problem() -> None:
     await stub.start()
     await stub.stop()
     async with channels(stub.registration) as (manager, _):
-        problems = await wait_until_async(
-            manager.problems, timeout_s=60, describe="the broker not to be reached"
-        )
+        problems = await until(manager.problems, "the broker not to be reached")
         assert problems[1].startswith(f"PLAINTEXT://127.0.0.1:{stub.port}: ")
         async with stub:
-            await wait_until_async(
-                manager.problems,
-                until=lambda found: not found,
-                timeout_s=60,
-                describe="the broker to be reached",
-            )
+            await until(manager.problems, "the broker to be reached", until=lambda found: not found)
 
 
 def test_a_client_that_does_not_accept_our_certificate_is_one_to_look_at() -> None:

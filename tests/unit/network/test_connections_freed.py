@@ -18,8 +18,9 @@ import pytest
 from regent.network.kafka_server import KafkaServer
 from regent.protocol.sasl import SaslCredentials
 from tests.support.kafka_client import connected
+from tests.support.waiting import until
 from tests.unit.network import kafka_servers, secured_servers
-from tests.unit.network.kafka_servers import Controller, at, limited, until
+from tests.unit.network.kafka_servers import Controller, at, limited
 from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, shut_down
 
 pytestmark = pytest.mark.usefixtures("without_the_collector")

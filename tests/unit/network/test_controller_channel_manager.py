@@ -20,9 +20,9 @@ from regent.protocol.control_requests import (
     StopReplicaRequest,
     UpdateMetadataRequest,
 )
-from sandbox import wait_until_async
 from tests.support.event_loop import until_idle
 from tests.support.stub_broker import UPDATE_METADATA, stub_brokers
+from tests.support.waiting import until
 from tests.unit.network.open_channels import (
     batch,
     brokers_with_channels,
@@ -115,11 +115,7 @@ async def test_batch_counts_as_acknowledged_when_its_metadata_is() -> None:
         assert manager.acknowledged()[2] == -1
         stubs[1].hold.set()
         await responses.wait_for(2)
-        await wait_until_async(
-            lambda: manager.acknowledged() == {1: 2, 2: 2},
-            describe="acknowledgements",
-            timeout_s=60,
-        )
+        await until(lambda: manager.acknowledged() == {1: 2, 2: 2}, "acknowledgements")
         manager.send(batch(*stubs, leader_and_isr={}, update_metadata_receivers=()))
         assert manager.acknowledged() == {1: 3, 2: 3}
 

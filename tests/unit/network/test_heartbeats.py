@@ -19,8 +19,8 @@ from regent.network.replica_tls import ReplicaTls, tls_between_replicas
 from regent.replicas.messages import Answer, encode
 from regent.replicas.suspicion import SuspicionSettings
 from regent.sockets.listening import listening_socket
-from sandbox import wait_until
 from sandbox.pki import Authority
+from tests.support.waiting import wait_for
 
 SETTINGS = SuspicionSettings(heartbeat_s=0.02, silence_s=0.4, refused_s=0.01, unreached_s=0.1)
 SESSION = 77
@@ -139,10 +139,6 @@ def end(open_socket: socket.socket) -> None:
     open_socket.close()
 
 
-def wait_for(condition: object, describe: str) -> None:
-    wait_until(condition, describe=describe, timeout_s=60, interval_s=0.005)  # type: ignore[arg-type]
-
-
 @pytest.fixture
 def stack() -> Iterator[ExitStack]:
     with ExitStack() as stack:
@@ -187,15 +183,6 @@ def test_a_suspicion_is_reported_as_long_as_it_lasts(stack: ExitStack) -> None:
     a.heartbeats.set_peers({})
     wait_for(lambda: not a.heartbeats.problems(), "it to be forgotten")
     assert sum(a.heartbeats.suspicions.values()) == 1
-
-
-def test_a_frozen_replica_that_is_killed_is_reported_as_dead(stack: ExitStack) -> None:
-    a, stub = Replica(stack, "a"), Stub(stack)
-    a.follow(stub.presence)
-    stub.answers.clear()
-    assert a.suspicion() == "frozen"
-    stub.die()
-    wait_for(lambda: a.suspected[-1][SESSION].is_dead, "its death")
 
 
 @pytest.mark.parametrize("function", ["encode", "decode_answer"])
@@ -355,12 +342,10 @@ def wait_for_problem(replica: Replica, peer: ReplicaPresence, *texts: str) -> No
     """Have a replica ask another one in vain, until it is known why it has no answer. On a busy
     machine an attempt may take too long for another reason."""
     replica.heartbeats.set_peers({SESSION: peer})
-    wait_until(
+    wait_for(
         lambda: replica.heartbeats.problems().get(str(peer)) or "",
+        f"a problem with {texts}",
         until=lambda problem: all(text in problem for text in texts),
-        describe=f"a problem with {texts}",
-        timeout_s=60,
-        interval_s=0.005,
     )
 
 

@@ -31,6 +31,7 @@ from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Close, Peer, Throttled
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
+from tests.support.waiting import until
 from tests.unit.network.kafka_servers import (
     NONE_LEFT,
     Controller,
@@ -39,7 +40,6 @@ from tests.unit.network.kafka_servers import (
     limited,
     served,
     serving,
-    until,
 )
 
 

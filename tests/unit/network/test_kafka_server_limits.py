@@ -21,6 +21,7 @@ from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Admission, Peer
 from tests.support.kafka_client import connected, request_frame
 from tests.support.served_requests import make
+from tests.support.waiting import until
 from tests.unit.network.kafka_servers import (
     NONE_LEFT,
     Controller,
@@ -29,7 +30,6 @@ from tests.unit.network.kafka_servers import (
     limited,
     served,
     serving,
-    until,
 )
 
 OVERHEAD = 64

@@ -25,8 +25,8 @@ from regent.protocol.served_apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from sandbox import wait_until_async
 from tests.support.kafka_client import KafkaClient, connected
+from tests.support.waiting import until
 from tests.unit.network.kafka_servers import PLENTY, Controller, closed_for
 from tests.unit.network.secured_servers import (
     MECHANISMS,
@@ -124,10 +124,8 @@ async def test_a_failure_is_answered_after_a_delay(controller: Controller) -> No
         await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
         fields = {"authBytes": base64.b64encode(b"\0u\0p").decode()}
         client.send(SASL_AUTHENTICATE, 2, fields)
-        await wait_until_async(
-            lambda: server.statistics.failed_authentications == 1,
-            describe="a failed authentication",
-            timeout_s=60,
+        await until(
+            lambda: server.statistics.failed_authentications == 1, "a failed authentication"
         )
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):

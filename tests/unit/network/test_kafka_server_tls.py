@@ -18,8 +18,8 @@ from regent.network.server_settings import ServerLimits
 from regent.network.server_statistics import CloseReason
 from regent.network.server_tls import ClientAuth, server_tls
 from regent.protocol.served_apis import API_VERSIONS, CONTROLLED_SHUTDOWN
-from sandbox import wait_until_async
 from tests.support.kafka_client import connected, request_frame
+from tests.support.waiting import until
 from tests.unit.network.kafka_servers import Controller, closed_for
 from tests.unit.network.secured_servers import Authority, served, serving, shut_down
 
@@ -101,11 +101,9 @@ async def test_small_requests_are_answered(controller: Controller, tmp_path: Pat
 
 
 async def _buffered(server: KafkaServer, *, at_least: int = 0, at_most: int = 2**31) -> None:
-    await wait_until_async(
+    await until(
         lambda: at_least <= server.statistics.buffered_bytes <= at_most,
-        describe=f"{at_least} to {at_most} bytes of requests",
-        timeout_s=60,
-        interval_s=0.001,
+        f"{at_least} to {at_most} bytes of requests",
     )
 
 
@@ -136,10 +134,9 @@ async def test_early_end_is_no_refusal(controller: Controller, tmp_path: Path) -
     async with serving(controller, tls=authority.files) as server:
         async with connected(server.port):
             pass
-        await wait_until_async(
+        await until(
             lambda: server.statistics.accepted and not server.statistics.connections,
-            describe="the connection to be gone",
-            timeout_s=60,
+            "the connection to be gone",
         )
         assert server.refused_peers() == []
 

@@ -20,7 +20,8 @@ from regent.protocol.served_apis import (
 )
 from tests.support.kafka_client import connected
 from tests.support.raw_broker import NO_BYTES, answer_of
-from tests.unit.network.passing import PLENTY, ask, closed_for, frame_of, one_broker, passing, until
+from tests.support.waiting import until
+from tests.unit.network.passing import PLENTY, ask, closed_for, frame_of, one_broker, passing
 
 FIND_COORDINATOR = 10
 

@@ -22,11 +22,11 @@ from regent.protocol.sasl import SaslCredentials, ScramKeys
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, METADATA
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Peer, UpstreamBroker
-from sandbox import wait_until_async
 from tests.support.fixed_tls import FixedTls
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import nowhere, versions_of
 from tests.support.served_requests import make
+from tests.support.waiting import until
 from tests.unit.network.kafka_servers import PLENTY
 from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, USER, Authority, Users
 
@@ -93,12 +93,7 @@ class Cluster:
         await self.broker.stop()
 
     async def closed_for(self, reason: CloseReason) -> None:
-        await wait_until_async(
-            lambda: self.server.statistics.closed[reason] == 1,
-            describe=f"closed: {reason.value}",
-            timeout_s=60,
-            interval_s=0.005,
-        )
+        await until(lambda: self.server.statistics.closed[reason] == 1, f"closed: {reason.value}")
 
 
 @contextlib.asynccontextmanager

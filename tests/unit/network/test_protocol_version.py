@@ -14,8 +14,8 @@ from regent.network import broker_settings
 from regent.network.settings import ChannelSettings
 from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
-from sandbox import wait_until_async
 from tests.support.stub_broker import LEADER_AND_ISR, SUPPORTED_BY_3_9, StubBroker
+from tests.support.waiting import until
 from tests.unit.network.open_channels import DEAD_PORT, batch, channels
 
 
@@ -150,12 +150,7 @@ class TestProtocolVersion:
             manager.update(opened=(stub.registration,))
             assert (await asyncio.wait_for(announced.get(), 60)).settings is None
             asked = stub.connections
-            await wait_until_async(
-                lambda: stub.connections,
-                until=lambda n: n > asked + 2,
-                timeout_s=60,
-                describe="more questions",
-            )
+            await until(lambda: stub.connections, "more questions", until=lambda n: n > asked + 2)
             stub.configs = told
             facts = await asyncio.wait_for(announced.get(), 60)
             assert facts.settings is not None
@@ -188,9 +183,7 @@ class TestProtocolVersion:
             assert facts.settings is not None
             assert facts.settings[MIN_INSYNC_REPLICAS] == "2"
             stub.configs, before = None, len(asked)
-            await wait_until_async(
-                lambda: len(asked) > before + 2, describe="more questions", timeout_s=60
-            )
+            await until(lambda: len(asked) > before + 2, "more questions")
             assert manager.facts([stub.registration]) == [facts]
             assert manager.protocol_version()[:2] == (3, 9)
             assert announced.empty()

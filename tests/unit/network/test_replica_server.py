@@ -13,7 +13,7 @@ from regent.network import replica_server
 from regent.network.replica_server import CONNECTIONS_MAX, ReplicaServer
 from regent.replicas.messages import Ask, decode_answer, encode
 from regent.sockets.listening import BACKLOG, listening_socket
-from sandbox import wait_until_async
+from tests.support.waiting import until
 
 LOCALHOST = "127.0.0.1"
 ELSEWHERE = "127.0.0.2"
@@ -81,11 +81,7 @@ async def test_simultaneous_strangers_few(served: Served, monkeypatch: pytest.Mo
     strangers = await asyncio.gather(*(served.connect(ELSEWHERE) for _ in range(many)))
     closed = [asyncio.create_task(stranger.closed()) for stranger in (*first, *strangers)]
     try:
-        await wait_until_async(
-            lambda: sum(task.done() for task in closed) >= many,
-            describe="as many to be closed",
-            timeout_s=60,
-        )
+        await until(lambda: sum(task.done() for task in closed) >= many, "as many to be closed")
     finally:
         for task in closed:
             task.cancel()

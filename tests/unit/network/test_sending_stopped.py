@@ -195,22 +195,6 @@ async def test_its_end_is_kept_back_if_it_may_not(authority: trustme.CA | None) 
     assert not receiver.has_all
 
 
-async def test_so_it_is_if_all_else_has_left(authority: trustme.CA | None) -> None:
-    receiver = Receiver()
-    body = (PART[: 100 * 1024],)
-    async with connected(receiver, authority) as connection:
-        with pytest.raises(SendingStoppedError):
-            await asyncio.wait_for(
-                connection.round_trip(
-                    API_KEY, VERSION, body, flexible=False, may_go_on=lambda: False
-                ),
-                WAIT_S,
-            )
-        connection.close()
-        await asyncio.wait_for(receiver.has_ended.wait(), WAIT_S)
-    assert not receiver.has_all
-
-
 async def asked_before_it_stands_still(connection: BrokerConnection, size: int) -> int:
     """How many slices of a request leave while the receiver does not read."""
     asked = 0

@@ -13,9 +13,9 @@ import pytest
 from regent.model.topic_config import BrokerFacts
 from regent.network import broker_channel, broker_settings
 from regent.network.controller_channel_manager import ControllerChannelManager
-from sandbox import wait_until_async
 from tests.support.event_loop import until_idle
 from tests.support.stub_broker import StubBroker, stub_brokers
+from tests.support.waiting import until
 from tests.unit.network.open_channels import FAST, batch, channels
 
 
@@ -28,11 +28,8 @@ async def standby(**options: Any) -> AsyncIterator[tuple[ControllerChannelManage
 
 
 async def connected(manager: ControllerChannelManager, *broker_ids: int) -> None:
-    await wait_until_async(
-        lambda: sorted(manager.standing_by) == list(broker_ids),
-        describe=f"connections to {broker_ids}",
-        timeout_s=60,
-        interval_s=0.001,
+    await until(
+        lambda: sorted(manager.standing_by) == list(broker_ids), f"connections to {broker_ids}"
     )
 
 
@@ -154,9 +151,7 @@ async def test_a_broker_is_asked_now_and_then(monkeypatch: pytest.MonkeyPatch) -
 
         monkeypatch.setattr(stub, "_answer_setup", observed)
         manager.stand_by([stub.registration])
-        await wait_until_async(
-            lambda: len(asked) > 10, describe="questions", timeout_s=60, interval_s=0.001
-        )
+        await until(lambda: len(asked) > 10, "questions")
         assert stub.connections == 1
         take_over(manager, stub)
         manager.send(batch(stub))
@@ -172,12 +167,7 @@ async def test_changed_settings_are_known_at_take_over(monkeypatch: pytest.Monke
         assert manager.expected_protocol() != (2, 8)
         assert stub.configs is not None
         stub.configs = {**stub.configs, "inter.broker.protocol.version": "2.8"}
-        await wait_until_async(
-            lambda: manager.expected_protocol() == (2, 8),
-            describe="the new version",
-            timeout_s=60,
-            interval_s=0.001,
-        )
+        await until(lambda: manager.expected_protocol() == (2, 8), "the new version")
         assert stub.connections == 1
 
 

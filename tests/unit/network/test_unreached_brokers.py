@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
@@ -12,6 +9,7 @@ from regent.network import broker_channel, controller_channel_manager
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.protocol.api_versions import API_KEYS
 from tests.support.stub_broker import SUPPORTED_BY_3_9, StubBroker, stub_brokers
+from tests.support.waiting import until
 from tests.unit.network.open_channels import (
     DEAD_PORT,
     FAST,
@@ -27,13 +25,6 @@ from tests.unit.network.open_channels import (
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """A broker that is out of reach is news without a wait."""
     monkeypatch.setattr(controller_channel_manager, "UNREACHED_S", 0.0)
-
-
-async def until(holds: Callable[[], object]) -> None:
-    """Wait for what a channel has just begun."""
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110 - a channel reports nothing that could be awaited
-            await asyncio.sleep(0)
 
 
 async def test_a_broker_that_nobody_connects_to_is_uninformed_until_somebody_does() -> None:

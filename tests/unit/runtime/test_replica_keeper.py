@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable
 from typing import Any
 
 import pytest
@@ -19,8 +19,8 @@ from regent.runtime.replica_keeper import ReplicaKeeper
 from regent.simulation.zookeeper import Event, InMemoryZooKeeper
 from regent.sockets.listening import listening_socket
 from regent.zk_data.operations import Create, SessionState, WatchedEvent
-from sandbox import wait_until_async
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.waiting import until
 
 ELECTION = "/regent/election"
 PRESENCE = "/regent/election-presence"
@@ -97,10 +97,6 @@ class Replica:
             self.keeper.watch_fired(event)
         else:
             self.keeper.session_changed(event)
-
-
-async def until(condition: Callable[[], object], describe: str) -> None:
-    await wait_until_async(condition, describe=describe, timeout_s=60, interval_s=0.005)
 
 
 class World:

@@ -17,7 +17,7 @@ from regent.settings.loading import load_settings
 from regent.status.endpoint import _Status
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete
-from sandbox import wait_until
+from tests.support.waiting import wait_for
 from tests.unit.steering.client_world import ClientWorld, Connections, Controller
 
 COMMANDS = (DescribeTopicConfigs(("t",)),)
@@ -73,9 +73,7 @@ def test_it_is_ready_once_the_cluster_is_read_and_says_who_is_the_controller() -
     service.subscribe(changes.append)
     service.start()
     try:
-        wait_until(
-            lambda: service.readiness_problem() is None, timeout_s=60, describe="it to be ready"
-        )
+        wait_for(lambda: service.readiness_problem() is None, "it to be ready")
         status = service.status()
         assert (status["activeControllerId"], status["controllerEpoch"]) == (1, 7)
         assert status["clusterId"] == "one"
@@ -83,7 +81,7 @@ def test_it_is_ready_once_the_cluster_is_read_and_says_who_is_the_controller() -
         assert service.remark() is None
         # In the service's thread: its watch would wake nobody from here.
         loops[0].call_soon_threadsafe(world.admin.multi, [Delete(paths.CONTROLLER)])
-        wait_until(service.remark, timeout_s=60, describe="it to say that nobody is the controller")
+        wait_for(service.remark, "it to say that nobody is the controller")
         assert None in changes
         assert service.liveness_problem() is None
         connections[0].what_has_ended = "the thread zookeeper-session was ended"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -27,10 +26,10 @@ from regent.runtime.standby_reader import StandbyReader
 from regent.services import controller_loop, controller_service
 from regent.services.controller_service import ControllerService
 from regent.zookeeper.settings import ZooKeeperSettings
-from sandbox import wait_until
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.thread_shortage import thread_shortage
+from tests.support.waiting import wait_for
 
 COMMANDS = (DescribeTopicConfigs(("t",)),)
 
@@ -112,16 +111,6 @@ async def test_commands_that_nobody_waits_for_any_more_are_known_as_such(
     controller.answer()
 
 
-async def test_an_answer_reaches_whoever_waits(
-    service: ControllerService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    controller = Controller(service, monkeypatch)
-    waiting: asyncio.Task[Sequence[Any]] = asyncio.create_task(service.submit(COMMANDS))
-    await controller.arrived.wait()
-    assert controller.answer() == []
-    assert await waiting == not_controller(COMMANDS)
-
-
 async def test_stopped_service_keeps_no_commands(service: ControllerService) -> None:
     assert await service.submit(COMMANDS) == not_controller(COMMANDS)
     assert not service._pending
@@ -138,7 +127,7 @@ def test_one_that_is_not_started_yet_is_alive_and_not_ready(service: ControllerS
 def test_what_keeps_it_out_of_the_election_is_shown() -> None:
     with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
         service = controller.service
-        wait_until(lambda: service.readiness_problem() is None, timeout_s=60, describe="a session")
+        wait_for(lambda: service.readiness_problem() is None, "a session")
         controller.connections.why_not_elected = "the path is closed"
         assert service.readiness_problem() == "the path is closed"
         assert service.status()["refusal"] == "the path is closed"
@@ -174,7 +163,7 @@ def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> No
         service, connections = controller.service, controller.connections
         connections.why_not_connected = "connection refused"
         cluster.call(connections.disconnect)
-        wait_until(service.why_inactive, timeout_s=30, describe="the session to be fenced")
+        wait_for(service.why_inactive, "the session to be fenced")
         assert service.readiness_problem() == "no ZooKeeper session: connection refused"
         assert service.why_inactive() == "no ZooKeeper session"
 
@@ -185,7 +174,7 @@ def test_one_that_fails_twice_for_a_defect_of_its_own_is_followed_by_another_rep
         LiveController(cluster) as first,
         LiveController(cluster, contends=False, controller_id=1_000_000_002) as second,
     ):
-        wait_until(lambda: second.service.has_session, timeout_s=60, describe="a session")
+        wait_for(lambda: second.service.has_session, "a session")
         cluster.call(second.connections.set_may_be_elected, True)
         epoch = first.view.controller_epoch
         fail(first.service)
@@ -213,25 +202,21 @@ def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> No
     ):
         service, connections = controller.service, controller.connections
         cluster.create_topic("t", [(1, 2), (2, 1)])
-        wait_until(
+        wait_for(
             lambda: standby_of(service),
+            "the cache to be current",
             until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
-            timeout_s=60,
-            describe="the cache to be current",
         )
         cluster.call(connections.disconnect)
-        wait_until(
-            lambda: standby_of(service)["phase"] == "disconnected",
-            timeout_s=60,
-            describe="the connection to be lost",
+        wait_for(
+            lambda: standby_of(service)["phase"] == "disconnected", "the connection to be lost"
         )
         cluster.create_topic("u", [(1, 2)])
         cluster.call(connections.reconnect)
-        wait_until(
+        wait_for(
             lambda: standby_of(service),
+            "the cache to be current again",
             until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 3),
-            timeout_s=60,
-            describe="the cache to be current again",
         )
 
 
@@ -252,7 +237,7 @@ def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.Monkey
         LiveController(cluster, contends=False, warm_standby=True) as controller,
     ):
         service = controller.service
-        wait_until(lambda: service.has_session, timeout_s=60, describe="a session")
+        wait_for(lambda: service.has_session, "a session")
         assert service.readiness_problem() == (
             "the standby's cache is being loaded for the first time"
         )
@@ -263,12 +248,12 @@ def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.Monkey
         controller.lose_term()
         assert service.readiness_problem() is not None
         loops[0].call_soon_threadsafe(may_load.set)
-        wait_until(lambda: service.readiness_problem() is None, timeout_s=60, describe="the cache")
+        wait_for(lambda: service.readiness_problem() is None, "the cache")
         # From now on a cache that has to be loaded again is no reason.
         loops[0].call_soon_threadsafe(may_load.clear)
         cluster.call(controller.connections.disconnect)
         cluster.call(controller.connections.reconnect)
-        wait_until(lambda: service.has_session, timeout_s=60, describe="a session")
+        wait_for(lambda: service.has_session, "a session")
         assert service.readiness_problem() is None
         loops[0].call_soon_threadsafe(may_load.set)
 
@@ -293,11 +278,10 @@ def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture)
     ):
         cluster.create_topic("t", [(1, 2), (2, 1)])
         service = controller.service
-        wait_until(
+        wait_for(
             lambda: standby_of(service),
+            "the cache to be current",
             until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
-            timeout_s=60,
-            describe="the cache to be current",
         )
         controller.begin_term()
         assert service.standby is not None
@@ -305,11 +289,10 @@ def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture)
         assert set(controller.view.topics) == {"t"}
         cluster.create_topic("u", [(1,)])
         cluster.assign("t", [(1, 2), (2, 1), (1,)])
-        wait_until(
+        wait_for(
             lambda: {name: len(t.partitions) for name, t in controller.view.topics.items()},
+            "watches that report growth and new topics",
             until=lambda topics: topics == {"t": 3, "u": 1},
-            timeout_s=60,
-            describe="watches that report growth and new topics",
         )
     (record,) = [r for r in caplog.records if r.message == "Controller failover completed"]
     assert record.__dict__["topics_from"] == "standby"
@@ -327,11 +310,10 @@ def test_uninformed_broker_is_shown_until_informed(monkeypatch: pytest.MonkeyPat
         cluster.create_topic("t", [(1, 2), (2, 1)])
 
         def shown(expected: list[tuple[int, ...]]) -> None:
-            wait_until(
+            wait_for(
                 lambda: controller.view.topics.get("t"),
+                f"{expected} to be shown",
                 until=lambda t: bool(t) and [p.uninformed for p in t.partitions] == expected,
-                timeout_s=60,
-                describe=f"{expected} to be shown",
             )
 
         shown([(), ()])
@@ -351,38 +333,33 @@ def test_numbers_follow_many_changes_later(monkeypatch: pytest.MonkeyPatch) -> N
         cluster.create_topic("t", [(1, 2), (1, 2), (2, 1)])
         service, parts = controller.service, controller.service._parts
         assert parts is not None
-        wait_until(
+        wait_for(
             lambda: service.gauges,
+            "the numbers after the creation",
             until=lambda g: (
                 (g.global_partition_count, g.preferred_replica_imbalance_count) == (3, 0)
             ),
-            timeout_s=60,
-            describe="the numbers after the creation",
         )
         with monkeypatch.context() as patched:
             patched.setattr(controller_loop, "NUMBERS_DELAY_S", 3_600.0)
             cluster.stop_broker(1)
-            wait_until(
+            wait_for(
                 lambda: 1 in controller.view.brokers,
+                "the broker to be gone",
                 until=lambda is_there: not is_there,
-                timeout_s=60,
-                describe="the broker to be gone",
             )
             assert service.gauges.active_broker_count == 3
-        wait_until(
+        wait_for(
             lambda: cluster.call(parts._take_due_numbers) or service.gauges,
+            "the numbers after the stop",
             until=lambda g: (g.active_broker_count, g.preferred_replica_imbalance_count) == (2, 2),
-            timeout_s=60,
-            describe="the numbers after the stop",
         )
 
 
 def test_numbers_are_not_taken_in_the_middle_of_an_event() -> None:
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
         service = controller.service
-        wait_until(
-            lambda: service.gauges.active_broker_count == 3, timeout_s=60, describe="numbers"
-        )
+        wait_for(lambda: service.gauges.active_broker_count == 3, "numbers")
         parts = service._parts
         assert parts is not None
 
@@ -395,10 +372,8 @@ def test_numbers_are_not_taken_in_the_middle_of_an_event() -> None:
 
         assert not cluster.call(fire_while, 1.0)
         cluster.stop_broker(1)
-        wait_until(
-            lambda: service.gauges.active_broker_count == 2,
-            timeout_s=60,
-            describe="the numbers after the next event",
+        wait_for(
+            lambda: service.gauges.active_broker_count == 2, "the numbers after the next event"
         )
         assert cluster.call(fire_while, None)
 
@@ -409,9 +384,7 @@ class TestStateChanges:
     def test_a_controller_tells_what_it_knows_of_a_topic(self) -> None:
         with SimulatedCluster() as cluster, LiveController(cluster) as live:
             cluster.create_topic("t", [(1, 2), (2, 1)])
-            wait_until(
-                lambda: "t" in live.view.topics, timeout_s=60, describe="the topic to be known"
-            )
+            wait_for(lambda: "t" in live.view.topics, "the topic to be known")
             answer = asyncio.run(live.service.state_changes("t", 1))
             assert answer.status == HTTPStatus.OK
             assert answer.body["isActive"]
@@ -462,7 +435,7 @@ def test_a_listener_of_brokers_that_is_not_served_is_shown_though_it_leads() -> 
     with SimulatedCluster() as cluster, LiveController(cluster, served=served) as controller:
         service = controller.service
         assert service.readiness_problem() is None
-        remark = wait_until(service.remark, timeout_s=60, describe="the brokers to be known")
+        remark = wait_for(service.remark, "the brokers to be known")
         assert "PLAINTEXT (PLAINTEXT)" in remark
         assert service.status()["endpoint"] == {
             "served": {"SSL": "regent:9095"},

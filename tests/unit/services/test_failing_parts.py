@@ -11,9 +11,9 @@ from regent.runtime import view_publisher
 from regent.runtime.restarted_parts import VIEW
 from regent.runtime.view_publisher import ViewPublisher
 from regent.services import controller_loop
-from sandbox import wait_until
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import wait_for
 
 
 class Failing:
@@ -49,12 +49,11 @@ def test_what_only_shows_or_helps_costs_no_controller_if_it_fails(
         stand_in = failing if not isinstance(owner, type) else lambda *given: failing(*given)
         monkeypatch.setattr(owner, function, stand_in)
         cluster.create_topic("t", [(1, 2)])
-        wait_until(
+        wait_for(
             lambda: (
                 failing.calls > 1 and controller.view.is_complete and "t" in controller.view.topics
             ),
-            timeout_s=60,
-            describe="the part to go on",
+            "the part to go on",
         )
         service = controller.service
         assert not service.has_ended
@@ -73,9 +72,7 @@ def test_failed_view_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
 
         monkeypatch.setattr(view_publisher, "topic_view", fail)
         cluster.create_topic("t", [(1, 2)])
-        wait_until(
-            lambda: not controller.view.is_complete, timeout_s=60, describe="an incomplete view"
-        )
+        wait_for(lambda: not controller.view.is_complete, "an incomplete view")
         assert controller.view.is_active
         monkeypatch.undo()
         controller.wait_until_active()

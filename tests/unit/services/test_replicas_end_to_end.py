@@ -16,10 +16,10 @@ from regent.replicas.suspicion import SuspicionSettings
 from regent.services.controller_loop import ReplicaSettings
 from regent.sockets.listening import listening_socket
 from regent.zk_data.operations import Create
-from sandbox import wait_until
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.thread_shortage import thread_shortage
+from tests.support.waiting import wait_for
 
 LOCALHOST = "127.0.0.1"
 QUEUE = "/regent/election"
@@ -81,10 +81,6 @@ def replicas(cluster: SimulatedCluster) -> Iterator[tuple[Replica, Replica]]:
             wait_for(replica.knows_another, "replicas that know each other")
         wait_for(lambda: first.heartbeats.ready() == {"second"}, "the second one to be ready")
         yield first, second
-
-
-def wait_for(condition: object, describe: str) -> None:
-    wait_until(condition, describe=describe, timeout_s=60, interval_s=0.005)  # type: ignore[arg-type]
 
 
 def test_stopping_hands_over(cluster: SimulatedCluster, replicas: tuple[Replica, Replica]) -> None:

@@ -15,7 +15,7 @@ from regent.zookeeper import generation
 from regent.zookeeper.host_lookup import HostLookup
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings
-from sandbox import wait_until
+from tests.support.waiting import wait_for
 
 ONE, TWO = ("zk-1.test", 2181), ("zk-2.test", 2182)
 PATIENCE_S = 7.0
@@ -46,11 +46,7 @@ class Names:
         assert timeout == PATIENCE_S
         silent = list(self.known.values()).count(None)
         begun = list(lookups)
-        wait_until(
-            lambda: sum(each.done() for each in begun) >= len(begun) - silent,
-            describe="the answers",
-            timeout_s=60,
-        )
+        wait_for(lambda: sum(each.done() for each in begun) >= len(begun) - silent, "the answers")
 
 
 @pytest.fixture
@@ -110,10 +106,9 @@ def test_an_answer_that_comes_after_a_look_counts_at_the_next_one(names: Names) 
     assert lookup.addresses() == [("zk-2.test", "10.0.0.2", 2182)]
     names.late = "10.0.0.1"
     names.over.set()
-    wait_until(
+    wait_for(
         lambda: not any(each.name == "zookeeper-lookup" for each in threading.enumerate()),
-        describe="the lookups end",
-        timeout_s=30,
+        "the lookups end",
     )
     names.over.clear()
     assert ("zk-1.test", "10.0.0.1", 2181) in lookup.addresses()
