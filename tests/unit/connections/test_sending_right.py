@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from regent.connections.sending_right import SendingRight
+from regent.connections.sending_right import SendingRight, elapsed
 from regent.model.errors import (
     SessionExpiredError,
     UnexpectedZooKeeperError,
@@ -235,3 +235,8 @@ async def test_look_goes_on_after_an_error(monkeypatch: pytest.MonkeyPatch) -> N
             process.right.start()
         async with asyncio.timeout(WAIT_S):
             await looked.wait()
+
+
+def test_real_clock_goes_on() -> None:
+    before = elapsed()
+    assert elapsed() >= before

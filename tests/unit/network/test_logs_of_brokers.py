@@ -41,7 +41,7 @@ async def test_why_a_broker_does_not_answer_is_said() -> None:
     assert str(answers[3]).startswith("PLAIN://127.0.0.1:1: ConnectionRefusedError")
 
 
-async def test_another_broker_does_not_tell_in_the_place_of_the_one_that_is_meant() -> None:
+async def test_broker_with_another_id_does_not_tell() -> None:
     async with StubBroker(1) as stub:
         answers = await ask_log_dirs([broker(2, stub.endpoint)], ChannelSettings())
     assert "another broker answers there" in str(answers[2])
