@@ -85,7 +85,7 @@ class ForkServer:
         """Start a program. The guard knows it before the program runs its first instruction.
 
         Args:
-            arguments: What follows the name of the module on the command line.
+            arguments: The words after the name of the module on the command line.
             stdout: The descriptor of a file.
             stderr: The descriptor of a file, or the same one.
             environment: The whole environment.
@@ -141,7 +141,7 @@ class ForkServer:
 
 
 class _Request(NamedTuple):
-    """What a fork needs to become the program."""
+    """Arguments, environment and descriptors of one program."""
 
     arguments: list[str]
     environment: dict[str, str]
@@ -152,7 +152,11 @@ class _Request(NamedTuple):
 
 
 def serve(connection: socket.socket) -> _Request | None:
-    """Fork for each message, until the owner ends. Return its message in each fork, else None."""
+    """Fork for each message, until the owner ends.
+
+    Returns:
+        In each fork its message, None in the server.
+    """
     wake_read, wake_write = os.pipe()
     os.set_blocking(wake_write, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)

@@ -1,8 +1,8 @@
 """Random stalls: event loops and new threads wait now and then, as on a machine without processors.
 
-A test, or a program, that relies on what runs first fails with stalls long before it fails on a
-busy machine. `install` changes the process that calls it; with `SEED_VARIABLE` in the environment,
-forks of Regent stall, too.
+A test, or a program, that relies on an order of threads fails with stalls long before it fails on
+a busy machine. `install` changes the process that calls it. With `SEED_VARIABLE` in the
+environment, forks of Regent stall, too.
 """
 
 import asyncio

@@ -17,7 +17,7 @@ _EXISTS, _CLOSE = 3, -11
 _XID = 1
 _OK, _NO_NODE = 0, -101
 _OWNER_OFFSET = 16 + 44
-"""Of ``ephemeralOwner`` in the answer: after its header, four longs and three integers."""
+"""Offset of ``ephemeralOwner`` in the answer: after its header, four longs and three integers."""
 _SECRET = 0xB3415C00
 _MULTIPLIER = 0x5DEECE66D
 _MASK = (1 << 48) - 1
@@ -36,8 +36,9 @@ def end_session_of_owner(connect_string: str, path: str, *, timeout_s: float = 1
     """End the session that holds an ephemeral znode, as its expiry would some time later.
 
     Tests give brokers and Regents long sessions, so that no busy machine ends one, and end the
-    session of a process that they have killed. ZooKeeper hands a session to whoever knows its id
-    and password, and derives the password from the id. Does nothing if no session holds the znode.
+    session of a process that they have killed. ZooKeeper hands a session to each client that names
+    the id and the password of the session, and derives the password from the id. Does nothing if no
+    session holds the znode.
 
     Raises:
         OSError: none of the servers answers.
@@ -49,7 +50,7 @@ def end_session_of_owner(connect_string: str, path: str, *, timeout_s: float = 1
             _greet(connection, session_id, session_password(session_id))
             _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
 
-        _ask(connect_string, close, timeout_s=timeout_s)
+        _send_to_any(connect_string, close, timeout_s=timeout_s)
 
 
 def session_password(session_id: int) -> bytes:
@@ -84,10 +85,10 @@ def _owner(connect_string: str, path: str, *, timeout_s: float) -> int | None:
         (owner,) = struct.unpack_from(">q", answer, _OWNER_OFFSET)
         return int(owner)
 
-    return _ask(connect_string, read, timeout_s=timeout_s)
+    return _send_to_any(connect_string, read, timeout_s=timeout_s)
 
 
-def _ask(
+def _send_to_any(
     connect_string: str, question: Callable[[socket.socket], Answer], *, timeout_s: float
 ) -> Answer:
     """Ask the servers in turn until one answers."""
