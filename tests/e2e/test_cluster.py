@@ -15,8 +15,14 @@ from sandbox import ManagedProcess, wait_until
 from sandbox.node.installation import BOOTSTRAP_SERVERS, BROKER_PODS, KafkaPods, RegentRelease
 from tests.support.cluster_znodes import controller, leaderships
 from tests.support.helm_chart import ROOT
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    pytest.mark.timeout(1800),
+    soak("demo"),
+]
 
 TOPIC = "orders"
 

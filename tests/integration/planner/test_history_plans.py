@@ -203,6 +203,7 @@ async def by_job(snapshot: bytes, history: PlannerHistory, folder: Path) -> Plan
     return read_answer(answer.status, answer.body)
 
 
+@soak("spark")
 async def test_the_child_process_and_a_job_plan_from_the_same_loads(
     workspace: Path, content: bytes, tmp_path: Path
 ) -> None:

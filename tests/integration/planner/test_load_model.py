@@ -13,6 +13,7 @@ import pytest
 from regent_rebalance.load_model import BAD, HOW, broker_loads, intervals, partition_loads
 from regent_rebalance.samples import PartitionSample, Sample
 from tests.integration.planner.sampled import MINUTE, at, frames, partition
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -66,6 +67,7 @@ def test_a_log_that_grows_says_what_was_written(spark: Any) -> None:
     assert bad_of(row) == {}
 
 
+@soak("spark")
 def test_where_segments_were_deleted_records_are_as_large_as_the_mean(spark: Any) -> None:
     # 60 records are left, of 100 bytes each, and 90 have come.
     row = loads_of_one(spark, [at(0, partition(5_000, 50)), at(1, partition(6_000, 140, start=80))])
@@ -74,6 +76,7 @@ def test_where_segments_were_deleted_records_are_as_large_as_the_mean(spark: Any
     assert row["growth"] == 1_000 / 60
 
 
+@soak("spark")
 def test_another_leader_has_another_size_on_its_disk(spark: Any) -> None:
     def moment(end: int, leader: int) -> PartitionSample:
         return partition(end=end, leader=leader, replicas=(1, 2), sizes=(4_000, 9_000))
@@ -85,6 +88,7 @@ def test_another_leader_has_another_size_on_its_disk(spark: Any) -> None:
     assert (row["size_last"], row["leader"]) == (9_000, 2)
 
 
+@soak("spark")
 @pytest.mark.parametrize("compacted", [True, None])
 def test_compacted_topics_are_known_only_while_nothing_is_written(
     spark: Any, compacted: bool | None
@@ -101,6 +105,7 @@ def test_compacted_topics_are_known_only_while_nothing_is_written(
     assert (row["in_mean"], row["in_peak"]) == (0, 0)
 
 
+@soak("spark")
 def test_what_was_measured_comes_first(spark: Any) -> None:
     row = loads_of_one(
         spark,
@@ -115,6 +120,7 @@ def test_what_was_measured_comes_first(spark: Any) -> None:
     assert (row["out_mean"], row["out_peak"]) == (10, 30)
 
 
+@soak("spark")
 @pytest.mark.parametrize(("percentile", "rank"), [(0, 1), (50, 50), (95, 95), (99.5, 100)])
 def test_percentiles_are_nearest_ranks(spark: Any, percentile: float, rank: int) -> None:
     values = [float(value) for value in range(1, 101)]
@@ -128,6 +134,7 @@ def test_percentiles_are_nearest_ranks(spark: Any, percentile: float, rank: int)
     assert (row["size_peak"], row["in_peak"], row["out_percentile"]) == (1_000, 100, rank * 2)
 
 
+@soak("spark")
 @pytest.mark.parametrize(
     ("samples", "bad"),
     [
@@ -185,6 +192,7 @@ def test_a_bad_sample_is_counted_and_its_rate_unknown(
     assert row["in_mean"] is row["in_peak"] is row["in_percentile"] is None
 
 
+@soak("spark")
 def test_a_partition_without_leader_is_known_by_nothing(spark: Any) -> None:
     row = loads_of_one(spark, [at(0, partition()), at(1, partition(2_000, 200, leader=None))])
     assert row["leader"] is None
@@ -203,6 +211,7 @@ def test_rates_across_missing_moments_are_unknown(spark: Any) -> None:
     assert row["growth"] == 8_000 / 1_500, "how much it grew is known"
 
 
+@soak("spark")
 def test_a_partition_that_is_twice_in_a_moment_counts_once(spark: Any) -> None:
     twice = partition(2_000, 20)
     samples = [at(0, partition(1_000, 10)), at(1, twice, twice), at(2, partition(3_000, 30))]
@@ -215,6 +224,7 @@ def test_a_partition_that_is_twice_in_a_moment_counts_once(spark: Any) -> None:
 ID, CREATION, NEITHER = {"topic_id": "B"}, {"topic_id": None, "created": 9}, {"topic_id": None}
 
 
+@soak("spark")
 @pytest.mark.parametrize(
     ("former", "present", "bad"),
     [
@@ -242,6 +252,7 @@ def test_a_topic_that_is_created_again_has_no_history_of_the_former_one(
     assert brokers_of(spark, samples)[1]["disk_peak"] == 2_000, "the broker did carry it"
 
 
+@soak("spark")
 def test_a_topic_that_is_larger_than_the_former_one_is_told_by_its_creation(spark: Any) -> None:
     row = loads_of_one(
         spark,
@@ -265,6 +276,7 @@ def test_an_unclean_leader_does_not_end_a_history(spark: Any) -> None:
         assert (row["moments"], row["in_peak"], row["former"]) == (3, 6_000 / 60, 0)
 
 
+@soak("spark")
 def test_what_was_not_told_for_a_moment_hides_no_new_topic(spark: Any) -> None:
     ids = loads_of_one(
         spark,
@@ -286,6 +298,7 @@ def test_what_was_not_told_for_a_moment_hides_no_new_topic(spark: Any) -> None:
     assert (bad_of(offsets), offsets["moments"]) == ({"no_offset": 1, "offset_fell": 1}, 1)
 
 
+@soak("spark")
 def test_topics_that_get_ids_are_the_same_ones(spark: Any) -> None:
     """Kafka gives them to topics that exist when inter.broker.protocol.version becomes 2.8."""
     row = loads_of_one(
@@ -320,6 +333,7 @@ def test_brokers_carry_what_they_lead_and_what_they_follow(spark: Any) -> None:
     assert (three["out_peak"], three["rack"], three["disk_bytes"]) == (0, "a", 1_000_000)
 
 
+@soak("spark")
 def test_what_a_brokers_sum_lacks_is_counted(spark: Any) -> None:
     samples = [
         at(
@@ -336,6 +350,7 @@ def test_what_a_brokers_sum_lacks_is_counted(spark: Any) -> None:
     assert one["disk_growth"] is None
 
 
+@soak("spark")
 def test_brokers_without_partitions_of_the_moment_are_unknown(spark: Any) -> None:
     samples = [at(0, partition()), dataclasses.replace(at(1, brokers=(1, 2)), partitions=())]
     two = brokers_of(spark, samples)[2]

@@ -11,6 +11,7 @@ from regent_rebalance.candidates import best_of, make_answer
 from regent_rebalance.files import load_snapshot, save_snapshot
 from sandbox.process import Outcome, run_guarded
 from tests.integration.planner.short_jvm import SHORT_JVM
+from tests.support.soak import soak
 from tests.unit.planner.clusters import cluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -49,6 +50,7 @@ def test_the_best_candidate_is_written_byte_for_byte(tmp_path: Path) -> None:
     assert line.startswith("candidate 2 of 2: --max-replicas=100 --replica-balance=1.5")
 
 
+@soak("spark")
 @pytest.mark.parametrize(
     ("snapshot", "plan", "options", "status", "said"),
     [
