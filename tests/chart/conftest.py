@@ -1,4 +1,4 @@
-"""The chart, rendered; and an API server for a module of tests."""
+"""The chart, rendered; and an API server for the folder."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from regent.resources.crd import RESOURCES
 from sandbox import KubernetesApi
 from tests.support.helm_chart import Render, render_chart
 
@@ -16,7 +17,7 @@ def render() -> Render:
     return render_chart
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def api() -> Iterator[KubernetesApi]:
     """An API server without controllers, and a user without rights."""
     with KubernetesApi(users={"regent": []}) as server:
@@ -24,7 +25,9 @@ def api() -> Iterator[KubernetesApi]:
 
 
 @pytest.fixture
-def bare_api() -> Iterator[KubernetesApi]:
-    """An API server for one test, without Regent's definitions."""
-    with KubernetesApi() as server:
-        yield server
+def bare_api(api: KubernetesApi) -> Iterator[KubernetesApi]:
+    """The API server without Regent's definitions."""
+    definitions = [resource.kind.crd_name for resource in RESOURCES]
+    api.kubectl("delete", "crd", "--ignore-not-found", *definitions)
+    yield api
+    api.kubectl("delete", "crd", "--ignore-not-found", *definitions)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -79,7 +80,8 @@ def test_the_page_names_files_and_an_image_that_exist() -> None:
 
 @pytest.mark.integration
 def test_an_api_server_takes_the_manifests(api: KubernetesApi) -> None:
-    api.kubectl("create", "namespace", "kafka")
+    namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "kafka"}}
+    api.kubectl("apply", "-f", "-", stdin=json.dumps(namespace))
     taken = api.kubectl(
         *("-n", "kafka", "apply", "--dry-run=server", "--validate=strict", "-o", "name"),
         *("-f", MANIFESTS),

@@ -6,7 +6,6 @@ Sent as a server-side dry run: defaults, validation and admission are real, noth
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -133,25 +132,23 @@ VALUES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module")
-def api() -> Iterator[KubernetesApi]:
-    """An API server with the kinds of the Prometheus operator, and restricted namespaces."""
-    with KubernetesApi() as server:
-        definitions = [
-            _definition("PodMonitor", "podmonitors", _POD_MONITOR),
-            _definition("PrometheusRule", "prometheusrules", _PROMETHEUS_RULE),
-        ]
-        namespaces = [
-            {
-                "apiVersion": "v1",
-                "kind": "Namespace",
-                "metadata": {"name": name, "labels": _RESTRICTED},
-            }
-            for name in NAMESPACES
-        ]
-        server.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*definitions, *namespaces]))
-        wait_until_established(server.kubectl, "crd")
-        yield server
+@pytest.fixture(scope="module", autouse=True)
+def _surroundings(api: KubernetesApi) -> None:
+    """The kinds of the Prometheus operator, and restricted namespaces."""
+    definitions = [
+        _definition("PodMonitor", "podmonitors", _POD_MONITOR),
+        _definition("PrometheusRule", "prometheusrules", _PROMETHEUS_RULE),
+    ]
+    namespaces = [
+        {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": {"name": name, "labels": _RESTRICTED},
+        }
+        for name in NAMESPACES
+    ]
+    api.kubectl("apply", "-f", "-", stdin=yaml.safe_dump_all([*definitions, *namespaces]))
+    wait_until_established(api.kubectl, "crd")
 
 
 def _definition(kind: str, plural: str, spec: dict[str, Any]) -> dict[str, Any]:

@@ -20,12 +20,13 @@ PARTS: Final = {
     "spark": "long plans by Spark, and plans by the Spark Operator in pods",
     "planner": "plans of larger clusters, compared with an exact solver and with bounds",
     "sandbox": "the sandbox's commands, its node, and what its brokers refuse",
+    "chart": "null for each value of the chart that the gate leaves out",
     "benchmarks": "each benchmark with a small cluster",
     "demo": "the demo in a Kubernetes cluster of the user",
 }
 """Description of each part."""
 
-_MUTANTS_PER_SAMPLE: Final = 5
+_VALUES_PER_SAMPLE: Final = 5
 
 
 def soak(part: str) -> pytest.MarkDecorator:
@@ -40,10 +41,15 @@ def versions(*gate: str, others: Iterable[str]) -> list[Any]:
 
 
 def mutants(names: Iterable[str]) -> list[Any]:
-    """Return parameters: every fifth name for the gate, the others for the soak."""
-    every = list(names)
-    gate = every[::_MUTANTS_PER_SAMPLE]
-    return [*gate, *_marked((name for name in every if name not in gate), "mutants")]
+    """Return a sample of names of mutants for the gate, the others for the soak."""
+    return sample(names, "mutants")
+
+
+def sample(values: Iterable[str], part: str) -> list[Any]:
+    """Return parameters: every fifth value for the gate, the others for a part of the soak."""
+    every = list(values)
+    gate = every[::_VALUES_PER_SAMPLE]
+    return [*gate, *_marked((value for value in every if value not in gate), part)]
 
 
 def _marked(values: Iterable[str], part: str) -> list[Any]:
