@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import itertools
-import json
 import warnings
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
@@ -29,6 +27,7 @@ from regent.resources.resource_status import UNOBSERVED
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
+from tests.support.kubernetes_client import KubernetesClient
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
@@ -63,45 +62,42 @@ def api() -> Iterator[KubernetesApi]:
 
 
 class Namespace:
-    """A namespace of the test's own, and what people do in it with kubectl."""
+    """A namespace of the test's own, and what people do in it."""
 
     def __init__(self, api: KubernetesApi, name: str) -> None:
         self.api = api
         self.name = name
+        self.client = KubernetesClient(api)
+        self.topics = KAFKA_TOPIC.kind.collection_path(name)
 
     def kubectl(self, *arguments: str | Path, stdin: str | None = None, user: str = "admin") -> str:
         return self.api.kubectl("-n", self.name, *arguments, stdin=stdin, user=user)
 
-    def apply(self, *topics: dict[str, Any], server_side: bool = False) -> None:
-        """``kubectl apply`` of KafkaTopics."""
-        mode = ["--server-side", "--force-conflicts"] if server_side else []
-        documents = yaml.safe_dump_all(topics)
-        self.kubectl("apply", *mode, "-f", "-", stdin=documents)
+    def apply(self, *resources: dict[str, Any]) -> None:
+        """Apply resources of Regent's, on the side of the server."""
+        for resource in resources:
+            self.client.apply(resource, namespace=self.name)
 
     def get(self, name: str) -> dict[str, Any]:
-        body: dict[str, Any] = json.loads(self.kubectl("get", "ktopic", name, "-o", "json"))
-        return body
+        return self.client.get(f"{self.topics}/{name}")
 
     def all(self) -> dict[str, dict[str, Any]]:
-        items = json.loads(self.kubectl("get", "ktopic", "-o", "json"))["items"]
-        return {item["metadata"]["name"]: item for item in items}
+        return {item["metadata"]["name"]: item for item in self.client.items(self.topics)}
 
     def delete(self, name: str) -> None:
-        self.kubectl("delete", "ktopic", name, "--wait=false")
+        self.client.delete(f"{self.topics}/{name}")
 
     async def delete_and_wait(self, name: str) -> None:
-        # Not with kubectl's own waiting: it would hold up the loop that the operator runs in.
         self.delete(name)
         await self.wait_gone(name)
 
     def patch(self, name: str, **spec: Any) -> None:
-        self.kubectl("patch", "ktopic", name, "--type=merge", "-p", json.dumps({"spec": spec}))
+        self.client.patch(f"{self.topics}/{name}", {"spec": spec})
 
     def events(self, name: str) -> list[tuple[str, str]]:
-        items = json.loads(self.kubectl("get", "events", "-o", "json"))["items"]
         return [
             (item["type"], item["reason"])
-            for item in sorted(items, key=lambda item: item["metadata"]["name"])
+            for item in self.client.items(f"/api/v1/namespaces/{self.name}/events")
             if item["involvedObject"]["name"] == name
         ]
 
@@ -152,8 +148,9 @@ class Namespace:
         """Wait until the Lease was taken from the one that created it; how often it was."""
 
         async def transitions() -> int:
-            lease = ("get", "lease", "regent", "-o", "jsonpath={.spec.leaseTransitions}")
-            return int(await asyncio.to_thread(self.kubectl, *lease))
+            leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.name}/leases"
+            lease = await asyncio.to_thread(self.client.get, f"{leases}/regent")
+            return int(lease["spec"]["leaseTransitions"])
 
         return await wait_until_async(
             transitions,
@@ -176,15 +173,13 @@ class Namespace:
 @pytest.fixture
 def namespace(api: KubernetesApi) -> Iterator[Namespace]:
     name = f"test-{next(_numbers)}"
-    api.kubectl("create", "namespace", name)
-    yield Namespace(api, name)
+    made = Namespace(api, name)
+    made.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    yield made
     # Nobody removes finalizers any more: the objects would stay forever.
-    for topic, body in Namespace(api, name).all().items():
+    for topic, body in made.all().items():
         if "finalizers" in body["metadata"]:
-            api.kubectl(
-                "-n", name, "patch", "ktopic", topic, "--type=merge",
-                "-p", '{"metadata":{"finalizers":null}}',
-            )  # fmt: skip
+            made.client.patch(f"{made.topics}/{topic}", {"metadata": {"finalizers": None}})
 
 
 @pytest.fixture
@@ -284,8 +279,9 @@ def grant(
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "regent"},
         "subjects": [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}],
     }
+    client = KubernetesClient(api)
     for manifest in (role, binding):
-        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+        client.apply(manifest)
 
 
 @asynccontextmanager
@@ -332,7 +328,11 @@ async def operator(
 
 @asynccontextmanager
 async def supervised(
-    controller: LiveController, namespaces: Sequence[str], **settings: Any
+    controller: LiveController,
+    namespaces: Sequence[str],
+    *,
+    registry: CollectorRegistry | None = None,
+    **settings: Any,
 ) -> AsyncIterator[KubeHealth]:
     """The Kubernetes side as a process has it, and the controller with it: supervised, and serving
     by the Lease outside a term. Times are short."""
@@ -353,7 +353,7 @@ async def supervised(
         why_inactive=controller.service.why_inactive,
         on_signal=stop.set,
         health=health,
-        metrics=ResourceMetrics(CollectorRegistry()),
+        metrics=ResourceMetrics(registry or CollectorRegistry()),
     )
     loop = asyncio.get_running_loop()
     controller.service.on_eligibility(

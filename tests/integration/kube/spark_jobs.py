@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -29,6 +28,7 @@ from regent_rebalance.candidates import make_answer
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until_async
 from tests.integration.kube.conftest import Namespace
+from tests.support.kubernetes_client import KubernetesClient
 
 IMAGE = "example.test/planner:1"
 POLICY = SparkPolicy(images=("example.test/planner:*",), service_accounts=("spark",))
@@ -68,8 +68,7 @@ def allow_spark(api: KubernetesApi, namespace: str) -> None:
             "subjects": [{"kind": "User", "name": "regent", "apiGroup": group}],
         },
     ):
-        document = json.dumps({"apiVersion": f"{group}/v1", **manifest})
-        api.kubectl("apply", "-f", "-", stdin=document)
+        KubernetesClient(api).apply({"apiVersion": f"{group}/v1", **manifest})
 
 
 class _LaterClient(KubeClient):
@@ -113,16 +112,20 @@ class SparkOperator:
 
     namespace: Namespace
 
+    @property
+    def _jobs(self) -> str:
+        group = "sparkoperator.k8s.io/v1beta2"
+        return f"/apis/{group}/namespaces/{self.namespace.name}/sparkapplications"
+
     def jobs(self) -> list[dict[str, Any]]:
         """All SparkApplications."""
-        listed = json.loads(self.namespace.kubectl("get", "sparkapplications", "-o", "json"))
-        items: list[dict[str, Any]] = listed["items"]
-        return items
+        return self.namespace.client.items(self._jobs)
 
     def jobs_with_secrets(self) -> list[dict[str, Any]]:
         """Those whose Secrets exist."""
-        listed = self.namespace.kubectl("get", "secrets", "--output=name").split()
-        return [job for job in self.jobs() if f"secret/{secret_of(job)}" in listed]
+        secrets = self.namespace.client.items(f"/api/v1/namespaces/{self.namespace.name}/secrets")
+        names = {secret["metadata"]["name"] for secret in secrets}
+        return [job for job in self.jobs() if secret_of(job) in names]
 
     async def wait_for_job_of(self, owner: str) -> dict[str, Any]:
         """That of the resource of this name, once its Secret exists."""
@@ -158,14 +161,13 @@ class SparkOperator:
             "executionAttempts": 1,
             "submissionAttempts": 1,
         }
-        patch = json.dumps({"status": status})
-        arguments = ("patch", "sparkapplication", name, "--subresource=status", "--type=merge")
-        self.namespace.kubectl(*arguments, "-p", patch)
+        self.namespace.client.patch(f"{self._jobs}/{name}/status", {"status": status})
 
     def mount(self, job: dict[str, Any], folder: Path) -> Path:
         """The files that the driver finds in its folder for credentials."""
         secret = secret_of(job)
-        found = json.loads(self.namespace.kubectl("get", "secret", secret, "-o", "json"))
+        secrets = f"/api/v1/namespaces/{self.namespace.name}/secrets"
+        found = self.namespace.client.get(f"{secrets}/{secret}")
         assert found["metadata"]["ownerReferences"][0]["uid"] == job["metadata"]["uid"]
         mounted = folder / secret
         mounted.mkdir(exist_ok=True)

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.integration
 
 @pytest.mark.parametrize("value", ["1000", 1000, 0.5, True, None])
 def test_a_configuration_value_is_a_scalar(namespace: Namespace, value: Any) -> None:
-    namespace.apply(topic("orders", config={"retention.ms": value}), server_side=True)
+    namespace.apply(topic("orders", config={"retention.ms": value}))
     assert namespace.get("orders")["spec"]["config"] == {"retention.ms": value}
 
 
@@ -25,13 +25,13 @@ def test_objects_and_lists_in_the_configuration_are_refused(
     namespace: Namespace, value: Any
 ) -> None:
     with pytest.raises(CommandError, match=r"spec\.config"):
-        namespace.apply(topic("orders", config={"retention.ms": value}), server_side=True)
+        namespace.apply(topic("orders", config={"retention.ms": value}))
 
 
 def test_the_last_key_can_be_taken_out_of_the_configuration(namespace: Namespace) -> None:
     """Server-side apply writes null where an applied map becomes empty."""
     for config in ({"retention.ms": 1000}, {}):
-        namespace.apply(topic("orders", config=config), server_side=True)
+        namespace.apply(topic("orders", config=config))
     assert not namespace.get("orders")["spec"]["config"]
 
 

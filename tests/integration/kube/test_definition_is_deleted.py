@@ -19,9 +19,9 @@ pytestmark = pytest.mark.integration
 CRD = "kafkatopics.kafka.regent.dev"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def api() -> Iterator[KubernetesApi]:
-    """An API server of the test's own: others need the definition."""
+    """An API server of the module's own: others need the definition, which each test restores."""
     with KubernetesApi(users={"regent": []}) as server:
         install(server)
         yield server

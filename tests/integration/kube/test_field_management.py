@@ -27,7 +27,7 @@ def _status_fields(body: dict[str, Any]) -> list[Any]:
 async def test_the_status_is_one_field_and_the_spec_stays_with_its_owner(
     namespace: Namespace,
 ) -> None:
-    namespace.apply(topic("orders", partitions=3), server_side=True)
+    namespace.apply(topic("orders", partitions=3))
     await namespace.wait_condition("orders", "Ready", "True")
     shown = namespace.kubectl("get", "ktopic", "orders", "-o", "json", "--show-managed-fields")
     assert _status_fields(json.loads(shown)) == [{"f:status": {}}]

@@ -109,17 +109,13 @@ async def test_changes_from_outside_are_shown_and_reverted(
 async def test_a_key_that_is_hands_off_is_neither_set_nor_reset(
     namespace: Namespace, controller: LiveController
 ) -> None:
-    namespace.apply(
-        topic("orders", config={"retention.ms": 1000, "segment.ms": 1}), server_side=True
-    )
+    namespace.apply(topic("orders", config={"retention.ms": 1000, "segment.ms": 1}))
     await namespace.wait_condition("orders", "Ready", "True")
     controller.commands.clear()
 
-    namespace.apply(
-        topic("orders", config={"retention.ms": None, "segment.ms": 1}), server_side=True
-    )
+    namespace.apply(topic("orders", config={"retention.ms": None, "segment.ms": 1}))
     await namespace.wait_condition("orders", "Ready", "True")
-    namespace.apply(topic("orders", handsOffConfig=["segment.ms"]), server_side=True)
+    namespace.apply(topic("orders", handsOffConfig=["segment.ms"]))
     body = await namespace.wait_condition("orders", "Ready", "True")
 
     assert controller.changes == []

@@ -214,28 +214,6 @@ async def test_deletion_of_a_resource_that_never_got_a_controller_hangs_nobody(
             await namespace.delete_and_wait("orders")
 
 
-async def test_definitions_may_come_late_and_go_and_come_back(
-    controller: LiveController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with KubernetesApi() as own:
-        config = tmp_path / "own.kubeconfig"
-        config.write_text(own.kubeconfig.read_text())
-        monkeypatch.setenv("KUBECONFIG", str(config))
-        namespace = Namespace(own, "default")
-        stop = asyncio.Event()
-        task = asyncio.create_task(run_kube(controller, KubeSettings(), stop_event=stop))
-        try:
-            for life in ("first", "second"):
-                await asyncio.sleep(0.5)
-                await asyncio.to_thread(apply_definitions, own.kubectl, ROOT / "crds")
-                namespace.apply(topic(f"orders-{life}", deletionPolicy="Retain"))
-                await namespace.wait_condition(f"orders-{life}", "Ready", "True")
-                await asyncio.to_thread(own.kubectl, "delete", "-f", ROOT / "crds")
-        finally:
-            stop.set()
-            await task
-
-
 async def test_an_outage_of_the_api_server_heals(
     controller: LiveController, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

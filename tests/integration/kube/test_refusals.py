@@ -47,7 +47,7 @@ pytestmark = pytest.mark.integration
 )
 def test_the_api_server_refuses(namespace: Namespace, spec: dict[str, Any], message: str) -> None:
     with pytest.raises(CommandError, match=message):
-        namespace.apply(topic("orders", **spec))
+        namespace.client.create(namespace.topics, topic("orders", **spec))
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ from regent.planning.results import (
     PlanResult,
 )
 from regent.planning.spark_jobs import Credentials, PlanOwner, SparkTask, spark_application
+from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import PlanExchange
 from regent.sockets.listening import listening_socket
@@ -47,6 +48,7 @@ from tests.integration.kube.spark_jobs import (
 )
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.soak import soak
 from tests.unit.kube.test_rebalances_end_to_end import create_topic, log_dirs
 
 pytestmark = pytest.mark.integration
@@ -370,9 +372,8 @@ async def wait_for(
     """Wait for a phase, and a reason of the condition Ready."""
 
     async def look() -> dict[str, Any]:
-        text = await asyncio.to_thread(namespace.kubectl, "get", "reassignment", name, "-o", "json")
-        body: dict[str, Any] = json.loads(text)
-        return body
+        path = PartitionReassignment.kind.object_path(namespace.name, name)
+        return await asyncio.to_thread(namespace.client.get, path)
 
     def holds(body: dict[str, Any]) -> bool:
         return body.get("status", {}).get("phase") == phase and reason in (
@@ -421,6 +422,7 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
     exchange.close()
 
 
+@soak("spark")
 @pytest.mark.slow
 async def test_from_the_resource_to_the_plan_by_a_real_driver(
     operator_of_spark: SparkOperator,

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 
 import pytest
+from prometheus_client import CollectorRegistry
 
 from regent.controller.commands import Command, CreateTopic, Outcome
 from regent.model.topic import topic_id_to_text
@@ -93,6 +93,15 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         await wait_for(lambda: not health.unreadable, describe="all to be readable")
 
 
+def reconciliations(registry: CollectorRegistry) -> float:
+    return sum(
+        sample.value
+        for metric in registry.collect()
+        for sample in metric.samples
+        if sample.name == "regent_reconciliations_total"
+    )
+
+
 @pytest.mark.usefixtures("limited")
 @pytest.mark.parametrize("protocol", [(2, 8), (2, 7)])
 async def test_a_topic_that_somebody_deletes_is_not_created_again_unsaid_where_no_status_is_stored(
@@ -104,7 +113,9 @@ async def test_a_topic_that_somebody_deletes_is_not_created_again_unsaid_where_n
     namespace.apply(topic("orders"))
     with SimulatedCluster(protocol=protocol) as cluster:
         controller = LiveController(cluster)
-        async with supervised(controller, [namespace.name], accepted_settle_s=0.5):
+        registry = CollectorRegistry()
+        times = {"resync_interval_s": 0.5, "resync_spread_s": 0.1, "accepted_settle_s": 0.5}
+        async with supervised(controller, [namespace.name], registry=registry, **times):
             await namespace.wait_event("orders", "Warning", "WriteRefused")
             made = controller.view.topics["orders"].topic_id
             assert (made is not None) == (protocol >= (2, 8))
@@ -112,7 +123,11 @@ async def test_a_topic_that_somebody_deletes_is_not_created_again_unsaid_where_n
             await wait_for(
                 lambda: "orders" not in controller.view.topics, describe="the topic to be gone"
             )
-            await asyncio.sleep(3)  # for a second creation
+            seen = reconciliations(registry)
+            await wait_for(
+                lambda: reconciliations(registry) >= seen + 4,
+                describe="some occasions for a second creation",
+            )
             grant(api, namespace.name, "list", "watch")
             body = await namespace.wait_condition(
                 "orders", "Stalled", "True", "TopicDeletedExternally"

@@ -74,6 +74,11 @@ async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
         await wait_for(lambda: health.remark() is not None, describe="another remark")
         assert controller.view.is_active
 
+        await asyncio.to_thread(install_crds, api)
+        namespace.apply(topic("payments", deletionPolicy="Retain"))
+        await namespace.wait_condition("payments", "Ready", "True")
+        await asyncio.to_thread(api.kubectl, "delete", "-f", ROOT / "crds")
+
 
 @pytest.mark.usefixtures("kubeconfig")
 async def test_a_definition_that_drops_fields_is_named_until_it_is_updated(
