@@ -163,11 +163,11 @@ def serve(connection: socket.socket) -> _Request | None:
     signal.set_wakeup_fd(wake_write, warn_on_full_buffer=False)
     exit_pipes: dict[int, int] = {}
     while True:
-        ready, _, _ = select.select([connection, wake_read], [], [])
+        ready, _, _ = select.select([connection.fileno(), wake_read], [], [])
         if wake_read in ready:
             os.read(wake_read, 4096)
             _report_ended(exit_pipes)
-        if connection not in ready:
+        if connection.fileno() not in ready:
             continue
         data, descriptors, _, _ = socket.recv_fds(connection, _MESSAGE_BYTES, 4)
         if not data:

@@ -19,6 +19,7 @@ from sandbox.waiting import wait_until
 START_TIMEOUT_S = 180.0
 STOP_TIMEOUT_S = 60.0  # what the chart gives a pod; on a busy machine it takes a while
 _HTTP_TIMEOUT_S = 30.0
+_COMMAND_TIMEOUT_S = 180.0
 _ROOT = Path(__file__).resolve().parent.parent
 
 _SOURCES = os.pathsep.join(str(_ROOT / folder) for folder in ("operator", "spark_tasks"))
@@ -29,14 +30,17 @@ _forks = ForkServer(
 )
 
 
-def run_regent(*arguments: str | Path, timeout_s: float = 180.0, **environment: str) -> Outcome:
+def run_regent(*arguments: str | Path, **environment: str) -> Outcome:
     """Run ``regent ARGUMENTS`` to its end, as a fork.
 
     Raises:
         WaitTimeoutError: it did not end in time, and was killed.
     """
     return run_forked(
-        _forks, arguments, timeout_s=timeout_s, environment={"PYTHONPATH": _SOURCES, **environment}
+        _forks,
+        arguments,
+        timeout_s=_COMMAND_TIMEOUT_S,
+        environment={"PYTHONPATH": _SOURCES, **environment},
     )
 
 

@@ -34,8 +34,8 @@ def install(seed: int) -> None:
             time.sleep(draws.uniform(0, _LONGEST_S))
         run_thread(thread)
 
-    asyncio.Handle._run = stalled_callback  # type: ignore[method-assign]
-    threading.Thread.run = stalled_thread  # type: ignore[method-assign]
+    asyncio.Handle._run = stalled_callback  # type: ignore[method-assign,assignment]
+    threading.Thread.run = stalled_thread  # type: ignore[method-assign,assignment]
 
 
 def install_from_environment() -> None:

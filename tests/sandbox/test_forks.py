@@ -38,7 +38,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ForkServ
 
 @pytest.fixture
 def make(server: ForkServer, tmp_path: Path) -> Iterator[Make]:
-    made = []
+    made: list[ManagedProcess] = []
 
     def make(*arguments: str) -> ManagedProcess:
         process = ManagedProcess(

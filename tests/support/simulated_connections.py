@@ -382,7 +382,7 @@ class _Channels:
         return self._world.protocol
 
     def send(self, requests: ControlRequests) -> None:
-        self._cluster.post(self._world.safety.sent, self._name, requests)
+        self._cluster.post(self._world.safety.requests.sent, self._name, requests)
         metadata = self._shared.of(requests)
         self.last_batch += 1
         for broker_id in receivers_of(requests):

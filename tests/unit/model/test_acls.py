@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.acls import (
@@ -21,6 +21,7 @@ from regent.model.acls import (
     is_authorized,
     java_host_address,
 )
+from tests.support.examples import scaled_examples
 
 NAMES = ("a", "ab", "abc", "b", "*")
 PRINCIPALS = ("User:alice", "User:bob", "User:*")
@@ -95,7 +96,7 @@ def covers(pattern: ResourcePattern, action: Action) -> bool:
     return pattern.name in ("*", action.name)
 
 
-@settings(max_examples=10 * settings.default.max_examples)
+@scaled_examples(10)
 @given(
     lists=st.dictionaries(patterns, st.lists(entries, max_size=3), max_size=6),
     allows_by_default=st.booleans(),

@@ -19,6 +19,7 @@ from regent_rebalance.ragged import Bools, Ints
 from regent_rebalance.search import start_state
 from regent_rebalance.sweeps import BESIDES, find_worthwhile, sweep
 from regent_rebalance.weighted import case_of
+from tests.support.examples import scaled_examples
 from tests.unit.planner.clusters import patient
 from tests.unit.planner.weighted_clusters import loaded_clusters, weighted_goals
 
@@ -173,7 +174,7 @@ def in_need(case: Case, state: State) -> Bools:
     return np.asarray((state.load > most).any(axis=1))
 
 
-many = settings(patient, max_examples=3 * settings.default.max_examples)
+many = settings(patient, max_examples=scaled_examples(3).max_examples)
 
 
 @st.composite
