@@ -17,8 +17,8 @@ from sandbox.znodes import end_session_of_owner
 from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
 from tests.integration.controller.znodes import Znodes
 
-SESSION_TIMEOUT_MS = 60_000
-"""Of brokers and Regents: no busy machine ends a session; tests end those of killed processes."""
+SESSION_TIMEOUT_MS = 6_000
+"""Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""
 
 DEADLINE_S = 180.0
 """For everything that is merely awaited. Nothing should come near it."""

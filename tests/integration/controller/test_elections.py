@@ -23,6 +23,7 @@ from tests.integration.controller.commands import controller_in_this_process, el
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import forget_follower
 from tests.support.figures import Figure
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -63,7 +64,7 @@ def wait_for_leaders(
     )
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "2.8.2"])
+@pytest.mark.parametrize("version", versions("1.1.1", "2.8.2", others=("2.4.1",)))
 def test_kafkas_own_tool_elects_preferred_leaders(
     cluster: Cluster,
     topics: Callable[[str], list[TopicPartition]],

@@ -28,6 +28,7 @@ from tests.integration.controller.test_partition_reassignments import (
     wait_completed,
 )
 from tests.support.figures import Figure
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration
 
@@ -48,7 +49,7 @@ class Side(NamedTuple):
     params=[
         Side("controller", "3.9.1"),
         pytest.param(Side("client", "3.9.1"), marks=pytest.mark.slow),
-        pytest.param(Side("client", "2.4.1"), marks=pytest.mark.slow),
+        pytest.param(Side("client", "2.4.1"), marks=[pytest.mark.slow, soak("versions")]),
     ],
     ids="-".join,
 )

@@ -17,6 +17,7 @@ from tests.integration.controller.replica_pair import Pair, pair_of
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.controller.znodes import difference
 from tests.support.figures import Figure
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -33,8 +34,10 @@ PRESENCE = "/regent/election-presence"
 
 @pytest.fixture(
     scope="module",
-    params=[("2.8.2", "2.6"), ("3.9.1", None)],
-    ids=["2.8.2", "3.9.1"],
+    params=[
+        pytest.param(("2.8.2", "2.6"), id="2.8.2", marks=soak("versions")),
+        pytest.param(("3.9.1", None), id="3.9.1"),
+    ],
 )
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     version, protocol = request.param

@@ -13,6 +13,7 @@ from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.command_line import run_regent
 from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.test_snapshots import on_disk, produce
+from tests.support.soak import versions
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +29,7 @@ def rows(outcome: Outcome, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("version", ["1.1.1", "3.9.1"])
+@pytest.mark.parametrize("version", versions("3.9.1", others=("1.1.1",)))
 def test_a_sample_is_what_the_brokers_have_and_changes_nothing(
     version: str, tmp_path: Path
 ) -> None:

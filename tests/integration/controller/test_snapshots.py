@@ -12,6 +12,7 @@ from sandbox.process import Outcome
 from tests.integration.controller.cluster import Cluster, cluster_of
 from tests.integration.controller.command_line import run_regent
 from tests.integration.controller.reassigning import create_topic
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration
 
@@ -46,7 +47,10 @@ def on_disk(cluster: Cluster, broker_id: int, topic: str, partition: int) -> int
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("version", "tells_capacity"), [("2.4.1", False), ("3.9.1", True)])
+@pytest.mark.parametrize(
+    ("version", "tells_capacity"),
+    [pytest.param("2.4.1", False, marks=soak("versions")), ("3.9.1", True)],
+)
 def test_a_snapshot_is_what_the_brokers_have_and_changes_nothing(
     version: str, tells_capacity: bool, tmp_path: Path
 ) -> None:

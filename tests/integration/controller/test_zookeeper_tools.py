@@ -13,6 +13,7 @@ from sandbox import KafkaTools
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, regent
 from tests.integration.controller.reassigning import hosts
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -24,7 +25,7 @@ def process(cluster: Cluster) -> Iterator[RegentProcess]:
         yield started
 
 
-@pytest.mark.parametrize("version", ["1.1.1", "2.4.1", "2.8.2"])
+@pytest.mark.parametrize("version", versions("1.1.1", "2.8.2", others=("2.4.1",)))
 def test_topics_are_created_grown_configured_and_deleted(
     cluster: Cluster, process: RegentProcess, version: str
 ) -> None:
