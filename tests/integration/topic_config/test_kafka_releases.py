@@ -7,6 +7,7 @@ so does every later release. Seldom stricter: each case is of a kind that is lis
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import pytest
@@ -24,8 +25,19 @@ from regent.protocol.kafka_api_versions import API_VERSIONS
 from sandbox import TESTED_VERSIONS
 from tests.java.regenerate_topic_configs import version_of
 from tests.java.topic_configs import Case, Verdict, definitions, verdicts
+from tests.support.soak import soak, versions
 
 pytestmark = pytest.mark.integration
+
+OLDEST_AND_NEWEST = (TESTED_VERSIONS[0], TESTED_VERSIONS[-1])
+ONE_BY_ONE = versions(*OLDEST_AND_NEWEST, others=TESTED_VERSIONS[1:-1])
+TOGETHER = pytest.mark.parametrize(
+    "releases",
+    [
+        pytest.param(OLDEST_AND_NEWEST, id="oldest and newest"),
+        pytest.param(TESTED_VERSIONS, id="all", marks=soak("versions")),
+    ],
+)
 
 REMOTE_ON = {
     "remote.log.storage.system.enable": "true",
@@ -219,7 +231,7 @@ def is_accepted(case: Case, release: str) -> bool:
     return not config_problems(case.config, [facts])
 
 
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
+@pytest.mark.parametrize("release", ONE_BY_ONE)
 def test_what_regent_accepts_brokers_of_a_release_can_load(release: str) -> None:
     laxer = [
         (dict(case.config), dict(case.broker), verdict)
@@ -231,15 +243,14 @@ def test_what_regent_accepts_brokers_of_a_release_can_load(release: str) -> None
     assert laxer == []
 
 
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
-def test_what_regent_accepts_survives_an_upgrade(release: str) -> None:
+@TOGETHER
+def test_what_regent_accepts_survives_an_upgrade(releases: Sequence[str]) -> None:
     """Kafka keeps what old brokers accepted, and no new one starts with it."""
-    later = [each for each in TESTED_VERSIONS if version_of(each) > version_of(release)]
     broken = [
         (dict(case.config), dict(case.broker), after, kafka_verdicts(after)[index].load)
+        for release, after in itertools.combinations(releases, 2)
         for index, case in enumerate(cases())
         if accepted(release)[index]
-        for after in later
         if kafka_verdicts(after)[index].load is not None
     ]
     assert broken == []
@@ -291,9 +302,9 @@ STRICTER: Mapping[str, Callable[[str, str, Case, str], bool]] = {
 """Kinds of configurations that Regent refuses and Kafka accepts."""
 
 
-def stricter_cases() -> Iterator[tuple[str, Case]]:
-    for release in TESTED_VERSIONS:
-        later = [each for each in TESTED_VERSIONS if version_of(each) >= version_of(release)]
+def stricter_cases(releases: Sequence[str]) -> Iterator[tuple[str, Case]]:
+    for number, release in enumerate(releases):
+        later = releases[number:]
         for index, case in enumerate(cases()):
             if not accepted(release)[index] and all(
                 kafka_verdicts(each)[index].is_accepted for each in later
@@ -310,13 +321,15 @@ def kinds_of(case: Case, release: str) -> list[str]:
     ]
 
 
-def test_what_regent_refuses_and_kafka_accepts_is_listed() -> None:
-    found = [(release, case, kinds_of(case, release)) for release, case in stricter_cases()]
+@TOGETHER
+def test_what_regent_refuses_and_kafka_accepts_is_listed(releases: Sequence[str]) -> None:
+    found = [(release, case, kinds_of(case, release)) for release, case in stricter_cases(releases)]
     assert [(release, case) for release, case, kinds in found if not kinds] == []
-    assert {kind for _, _, kinds in found for kind in kinds} == STRICTER.keys()
+    if releases == TESTED_VERSIONS:
+        assert {kind for _, _, kinds in found for kind in kinds} == STRICTER.keys()
 
 
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
+@pytest.mark.parametrize("release", ONE_BY_ONE)
 def test_the_generated_tables_are_those_of_the_release(release: str) -> None:
     """``python -m tests.java.regenerate_topic_configs`` rewrites them."""
     found, version = definitions(release), version_of(release)

@@ -7,8 +7,9 @@ broker does: it starts with what Regent accepts, and not with what Regent refuse
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 from kazoo.client import KazooClient
@@ -31,6 +32,7 @@ from sandbox import (
     wait_until,
 )
 from tests.java.regenerate_topic_configs import version_of
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -53,11 +55,9 @@ DEADLY = (
     {"leader.replication.throttled.replicas": "99999999999:1"},
 )
 
-
-@pytest.fixture(scope="module")
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper() as server:
-        yield server
+LOWERED = "lowered"
+TOO_SMALL = {"segment.index.bytes": "4"}
+DEADLINE_S = 180.0
 
 
 def deadly(release: str) -> Iterator[dict[str, str]]:
@@ -70,103 +70,102 @@ def deadly(release: str) -> Iterator[dict[str, str]]:
         yield {"compression.type": "zstd"}
 
 
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
+class Topics:
+    """Topics of one partition on the only broker, written as nobody should write them."""
+
+    def __init__(self, client: KazooClient) -> None:
+        self._client = client
+
+    def create(self, topic: str, config: dict[str, str]) -> None:
+        self._client.create(f"/config/topics/{topic}", _encoded(config), makepath=True)
+        partitions = b'{"version": 1, "partitions": {"0": [1]}}'
+        self._client.create(f"/brokers/topics/{topic}", partitions, makepath=True)
+
+    def set(self, topic: str, config: dict[str, str]) -> None:
+        self._client.set(f"/config/topics/{topic}", _encoded(config))
+
+
+def assert_does_not_start(broker: KafkaBroker, topics: Topics, config: dict[str, str]) -> None:
+    """With the configuration of a topic that it has the log of; the topic gets another one then."""
+    topics.set(LOWERED, config)
+    with pytest.raises(ProcessDiedError):
+        broker.start()
+    topics.set(LOWERED, {})
+
+
+@pytest.fixture
+def broker() -> Iterator[Callable[[str], tuple[KafkaBroker, Topics]]]:
+    """Makes a broker of a release, not started, and its topics."""
+    with contextlib.ExitStack() as stack:
+
+        def make(release: str) -> tuple[KafkaBroker, Topics]:
+            zookeeper = stack.enter_context(ZooKeeper())
+            client = KazooClient(zookeeper.connect_string)
+            client.start()
+            stack.callback(client.close)
+            stack.callback(client.stop)
+            made = KafkaBroker(zookeeper=zookeeper.connect_string, version=release)
+            stack.callback(made.close)
+            return made, Topics(client)
+
+        yield make
+
+
+@pytest.mark.parametrize(
+    ("release", "end"),
+    [
+        pytest.param("1.1.1", KafkaBroker.stop, id="1.1.1"),
+        pytest.param("2.4.1", KafkaBroker.kill, id="2.4.1", marks=soak("versions")),
+        pytest.param("2.8.2", KafkaBroker.stop, id="2.8.2", marks=soak("versions")),
+        pytest.param("3.3.2", KafkaBroker.kill, id="3.3.2", marks=soak("versions")),
+        pytest.param("3.9.1", KafkaBroker.kill, id="3.9.1"),
+    ],
+)
 def test_a_broker_starts_with_what_is_accepted_and_not_with_what_is_refused(
-    zookeeper: ZooKeeper, release: str
+    broker: Callable[[str], tuple[KafkaBroker, Topics]],
+    release: str,
+    end: Callable[[KafkaBroker], None],
 ) -> None:
-    connect_string = f"{zookeeper.connect_string}/kafka-{release}"
+    started, topics = broker(release)
     version = version_of(release)
-    client = KazooClient(connect_string)
-    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
-        client.start()
-        try:
-            client.create("/config/topics/t", encoded(ODD_BUT_LEGAL))
-            client.create(
-                "/brokers/topics/t", b'{"version": 1, "partitions": {"0": [1]}}', makepath=True
-            )
-            told = asyncio.run(asked(broker))
-            assert (told.versions, told.protocol_version) == ((version,), version)
-            assert told.settings is not None
-            assert told.settings["log.retention.hours"] == "168"
-            assert config_problems(ODD_BUT_LEGAL, [told]) == ()
-            broker.stop()
-            broker.start()
-            for config in deadly(release):
-                (problem,) = config_problems(config, [told])
-                assert problem.is_certain
-                broker.stop()
-                client.set("/config/topics/t", encoded(config))
-                with pytest.raises(ProcessDiedError):
-                    broker.start()
-            client.set("/config/topics/t", encoded({}))
-            broker.start()
-        finally:
-            client.stop()
-            client.close()
+    topics.create("odd", ODD_BUT_LEGAL)
+    topics.create(LOWERED, {})
+    started.start()
+    told = asyncio.run(asked(started))
+    assert (told.versions, told.protocol_version) == ((version,), version)
+    assert told.settings is not None
+    assert told.settings["log.retention.hours"] == "168"
+    assert config_problems(ODD_BUT_LEGAL, [told]) == ()
+    KafkaTools(started.bootstrap_servers).produce(LOWERED, ["x" * 20_000] * 20)
 
+    # The definition of the key allows the value; what opens the index does not.
+    assert impossible_values(TOO_SMALL)
+    topics.create("index", TOO_SMALL)
+    wait_until(
+        lambda: "Invalid max index size" in started.process.log_of_this_run(),
+        timeout_s=DEADLINE_S,
+        describe="the broker to fail over the new topic",
+        watch=[started],
+    )
+    end(started)
+    with pytest.raises(ProcessDiedError):
+        started.start()
+    topics.set("index", {})
 
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
-def test_a_broker_does_not_start_with_an_index_that_has_no_room_for_an_entry(
-    zookeeper: ZooKeeper, release: str
-) -> None:
-    """Its own definition allows the value; what opens the index does not."""
-    connect_string = f"{zookeeper.connect_string}/index-{release}"
-    config = {"segment.index.bytes": "4"}
-    assert impossible_values(config)
-    client = KazooClient(connect_string)
-    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
-        client.start()
-        try:
-            client.create("/config/topics/t", encoded(config))
-            client.create(
-                "/brokers/topics/t", b'{"version": 1, "partitions": {"0": [1]}}', makepath=True
-            )
-            wait_until(
-                lambda: "Invalid max index size" in broker.process.log_of_this_run(),
-                timeout_s=60,
-                describe="the broker to fail over the new topic",
-                watch=[broker],
-            )
-            broker.stop()
-            with pytest.raises(ProcessDiedError):
-                broker.start()
-        finally:
-            client.stop()
-            client.close()
-
-
-@pytest.mark.parametrize("release", TESTED_VERSIONS)
-def test_a_broker_does_not_start_with_an_index_that_has_become_too_small(
-    zookeeper: ZooKeeper, release: str
-) -> None:
-    """Kafka takes the value, and the broker that has the data does not start with it."""
-    connect_string = f"{zookeeper.connect_string}/lowered-{release}"
+    # Kafka takes the value, and the broker that has the data does not start with it.
     lowered = {"segment.index.bytes": "36"}
     assert new_problems({}, lowered, [], changed=lowered)
-    client = KazooClient(connect_string)
-    with KafkaBroker(zookeeper=connect_string, version=release) as broker:
-        client.start()
-        try:
-            for topic, stop in (("killed", broker.kill), ("stopped", broker.stop)):
-                client.create(f"/config/topics/{topic}", encoded({}))
-                client.create(
-                    f"/brokers/topics/{topic}", b'{"version": 1, "partitions": {"0": [1]}}'
-                )
-                KafkaTools(broker.bootstrap_servers).produce(topic, ["x" * 20_000] * 20)
-                client.set(f"/config/topics/{topic}", encoded(lowered))
-                stop()
-                with pytest.raises(ProcessDiedError):
-                    broker.start()
-                client.set(f"/config/topics/{topic}", encoded({}))
-                broker.start()
-            smallest = {"segment.index.bytes": "3144972"}
-            assert new_problems({}, smallest, [asyncio.run(asked(broker))], changed=smallest) == ()
-            client.set("/config/topics/stopped", encoded(smallest))
-            broker.stop()
-            broker.start()
-        finally:
-            client.stop()
-            client.close()
+    assert_does_not_start(started, topics, lowered)
+
+    for config in deadly(release):
+        (problem,) = config_problems(config, [told])
+        assert problem.is_certain
+        assert_does_not_start(started, topics, config)
+
+    smallest = {"segment.index.bytes": "3144972"}
+    assert new_problems({}, smallest, [told], changed=smallest) == ()
+    topics.set(LOWERED, smallest)
+    started.start()
 
 
 async def asked(broker: KafkaBroker) -> BrokerFacts:
@@ -183,11 +182,11 @@ async def asked(broker: KafkaBroker) -> BrokerFacts:
     endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "127.0.0.1", broker.port)
     manager.update(opened=[Broker(broker.broker_id, 1, (endpoint,))])
     try:
-        return await asyncio.wait_for(learned.get(), timeout=30)
+        return await asyncio.wait_for(learned.get(), timeout=DEADLINE_S)
     finally:
         manager.close_all()
         await manager.wait_closed()
 
 
-def encoded(config: dict[str, str]) -> bytes:
+def _encoded(config: dict[str, str]) -> bytes:
     return json.dumps({"version": 1, "config": config}).encode()
