@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import logging
 import threading
-import weakref
 from collections.abc import Generator, Iterator
 
 import hypothesis
 import pytest
+
+from tests.support.lasting_threads import lasting_threads, may_last
 
 pytest_plugins = (
     "tests.support.collector",
@@ -35,29 +36,27 @@ _SHARED = ("asyncio_", "pytest_timeout", "execnet")
 """Threads of pools and of the test runner that live as long as the process."""
 
 
-_of_lasting_fixtures: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
-"""Threads of what outlives the module of tests that needed it first."""
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(
     fixturedef: pytest.FixtureDef[object],
 ) -> Generator[None, object, object]:
     """Note the threads of fixtures that last for a folder: with parameters they are made anew in
     the middle of a module."""
-    before = set(threading.enumerate())
-    value = yield
-    if fixturedef.scope in ("package", "session"):
-        _of_lasting_fixtures.update(set(threading.enumerate()) - before)
-    return value
+    if fixturedef.scope not in ("package", "session"):
+        return (yield)
+    with lasting_threads():
+        return (yield)
 
 
 @pytest.fixture(autouse=True, scope="module")
 def _no_thread_is_left() -> Iterator[None]:
     known = set(threading.enumerate())
     yield
-    known.update(_of_lasting_fixtures)
-    left = [t for t in threading.enumerate() if t not in known and not _is_shared(t)]
+    left = [
+        thread
+        for thread in threading.enumerate()
+        if thread not in known and not _is_shared(thread) and not may_last(thread)
+    ]
     for thread in left:
         thread.join(timeout=30)
     names = [thread.name for thread in left if thread.is_alive()]

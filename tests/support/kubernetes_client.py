@@ -31,7 +31,7 @@ class _NotServedYetError(CommandError):
 
 
 class KubernetesClient:
-    """What the administrator does; a refusal is a ``CommandError``, as kubectl's is."""
+    """The administrator. A refusal is a ``CommandError``, as kubectl's is."""
 
     def __init__(self, server: KubernetesServer) -> None:
         self._address = urlsplit(server.server)
@@ -55,7 +55,7 @@ class KubernetesClient:
         """Apply an object as ``kubectl apply --server-side --force-conflicts`` does.
 
         Args:
-            body: Of a kind of Regent's, a Role, a RoleBinding or a Namespace.
+            body: A resource of Regent, a Role, a RoleBinding or a Namespace.
             namespace: For an object that names none.
         """
         version, metadata = body["apiVersion"], body["metadata"]
@@ -80,7 +80,7 @@ class KubernetesClient:
     ) -> Body:
         def attempt() -> Body | None:
             try:
-                return self._ask(method, path, body, content)
+                return self._send(method, path, body, content)
             except _NotServedYetError:
                 return None
 
@@ -88,7 +88,7 @@ class KubernetesClient:
         assert answer is not None
         return answer
 
-    def _ask(self, method: str, path: str, body: Body | None, content: str) -> Body:
+    def _send(self, method: str, path: str, body: Body | None, content: str) -> Body:
         connection = http.client.HTTPSConnection(
             str(self._address.hostname), self._address.port, timeout=60, context=self._tls
         )

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from sandbox import KafkaTools
 from sandbox.ports import lease_port
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.integration.controller.reassigning import create_topic
+from tests.support.soak import versions
 
 TOPIC = "watched"
 PARTITIONS = 6
@@ -21,6 +26,12 @@ SETTINGS: dict[str, Any] = {
     "endpoint_listener": "PLAINTEXT",
 }
 """Clients see Regent, too."""
+
+
+def brokers_of(*gate: str, others: Iterable[str] = ()) -> pytest.MarkDecorator:
+    """Return the mark of tests with brokers of several versions."""
+    chosen = versions(*gate, others=others)
+    return pytest.mark.parametrize("version", chosen, indirect=True, scope="module")
 
 
 class ServedCluster:
@@ -68,18 +79,15 @@ class ServedCluster:
 
 
 @contextlib.contextmanager
-def served_cluster(version: str) -> Iterator[ServedCluster]:
-    """Three brokers at their own protocol version, a topic on all of them, and Regent."""
-    with cluster_of(version, inter_broker_protocol=None) as cluster:
-        cluster.wait_for_a_broker_as_controller()
-        bootstrap = cluster.kafka.bootstrap_servers
-        tools = KafkaTools(bootstrap, version=version, zookeeper=cluster.kafka.zookeeper)
-        tools.create_topic(TOPIC, partitions=PARTITIONS, replication_factor=3)
-        with (
-            lease_port() as lease,  # which it keeps over restarts
-            regent(cluster, **{**SETTINGS, "endpoint_port": lease.port}) as process,
-        ):
-            process.wait_until_active()
-            served = ServedCluster(cluster, process)
-            served.wait_until_announced()
-            yield served
+def served_cluster(cluster: Cluster) -> Iterator[ServedCluster]:
+    """Regent leads the brokers, which host a topic, all of them."""
+    orders = itertools.cycle(([1, 2, 3], [2, 3, 1], [3, 1, 2]))
+    create_topic(cluster, TOPIC, {number: next(orders) for number in range(PARTITIONS)})
+    with (
+        lease_port() as lease,  # which it keeps over restarts
+        regent(cluster, **{**SETTINGS, "endpoint_port": lease.port}) as process,
+    ):
+        process.wait_until_active()
+        served = ServedCluster(cluster, process)
+        served.wait_until_announced()
+        yield served

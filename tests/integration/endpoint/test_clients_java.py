@@ -1,4 +1,4 @@
-"""Kafka's own tools of four releases, with nothing but Regent's address."""
+"""Kafka's own tools of several releases, with nothing but Regent's address."""
 
 from __future__ import annotations
 
@@ -11,22 +11,25 @@ from pathlib import Path
 import pytest
 
 from sandbox.java import write_properties
-from sandbox.kafka_jars import version_tuple
 from sandbox.process import Outcome
+from tests.integration.controller.cluster import Cluster
 from tests.integration.controller.workload import consume_all, workload
 from tests.integration.endpoint.clients_support import TOPIC, ServedCluster, served_cluster
+from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-RELEASES = ["1.1.1", "2.4.1", "2.8.2", "3.9.1"]
+RELEASES = versions("1.1.1", "3.9.1", others=("2.4.1", "2.8.2"))
+SINCE_2_4 = versions("3.9.1", others=("2.4.1", "2.8.2"))
+AT_ONCE = ("1.1.1", "3.9.1")
 MESSAGES = 20
 
 _numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
-    with served_cluster("3.9.1") as started:
+def served(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedCluster]:
+    with served_cluster(cluster) as started:
         # Time enough for a busy machine: some of the tools have five seconds.
         properties = tmp_path_factory.mktemp("tools") / "client.properties"
         names = ("request.timeout.ms", "default.api.timeout.ms")
@@ -111,22 +114,20 @@ def test_every_node_says_what_it_serves(served: ServedCluster, release: str) -> 
     assert "ERROR" not in outcome.stdout
 
 
-@pytest.mark.parametrize("release", [each for each in RELEASES if each != "1.1.1"])
+@pytest.mark.parametrize("release", SINCE_2_4)
 def test_topics_are_described_alike(served: ServedCluster, release: str) -> None:
     assert same(served, release, "kafka-topics", "--describe", f"--topic={TOPIC}").count(TOPIC) >= 7
     assert TOPIC in same(served, release, "kafka-topics", "--list")
 
 
-@pytest.mark.parametrize("release", RELEASES)
+@pytest.mark.parametrize("release", SINCE_2_4)
 def test_acls_are_listed_alike(served: ServedCluster, release: str) -> None:
     """The brokers have no authorizer, and say so."""
-    if version_tuple(release) < (2, 1):
-        pytest.skip("kafka-acls of this release asks ZooKeeper")
     outcome = run_unchecked(served, release, "kafka-acls", "--list")
     assert "No Authorizer is configured on the broker" in outcome.stdout + outcome.stderr
 
 
-@pytest.mark.parametrize("release", ["2.8.2", "3.9.1"])
+@pytest.mark.parametrize("release", versions("3.9.1", others=("2.8.2",)))
 def test_configurations_are_changed_and_described(served: ServedCluster, release: str) -> None:
     topic = ("--entity-type=topics", f"--entity-name={TOPIC}")
     value = str(60_000 + next(_numbers))
@@ -164,7 +165,7 @@ def test_clients_of_all_releases_at_once_and_a_broker_killed_in_the_middle(
                 if outcome.exit_code:
                     failures.append(f"{release}: {outcome.stdout} {outcome.stderr}")
 
-        threads = [threading.Thread(target=describe, args=(release,)) for release in RELEASES]
+        threads = [threading.Thread(target=describe, args=(release,)) for release in AT_ONCE]
         for thread in threads:
             thread.start()
         cluster.broker(2).kill()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-from collections.abc import Iterator
 from typing import Any
 
 import kafka  # type: ignore[import-untyped]
@@ -22,22 +21,19 @@ from tests.integration.endpoint.clients_support import (
     PARTITIONS,
     TOPIC,
     ServedCluster,
-    served_cluster,
+    brokers_of,
 )
-from tests.support.soak import versions
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    brokers_of("3.9.1", others=("1.1.1",)),
+]
 
 MESSAGES = 50
 TIMEOUT_S = 90
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module", params=versions("3.9.1", others=("1.1.1",)))
-def served(request: pytest.FixtureRequest) -> Iterator[ServedCluster]:
-    with served_cluster(request.param) as started:
-        yield started
 
 
 def librdkafka(served: ServedCluster, **options: Any) -> dict[str, Any]:

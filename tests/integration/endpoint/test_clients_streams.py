@@ -17,21 +17,20 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from sandbox.streams import StreamsApplication
 from tests.integration.controller.workload import workload
-from tests.integration.endpoint.clients_support import PARTITIONS, ServedCluster, served_cluster
+from tests.integration.endpoint.clients_support import PARTITIONS, ServedCluster, brokers_of
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    soak("endpoint"),
+    brokers_of("2.8.2", "3.9.1"),
+]
 
-RELEASES = ["2.8.2", "3.9.1"]
 REPLICAS = 3
 POLL_S = 30.0
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module", params=RELEASES)
-def served(request: pytest.FixtureRequest) -> Iterator[ServedCluster]:
-    with served_cluster(request.param) as started:
-        yield started
 
 
 class Sums:

@@ -28,9 +28,9 @@ from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
 from tests.support.figures import Figure
-from tests.support.soak import versions
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 
 PARTITIONS = 30
 SHRINKING = "Shrinking ISR"
@@ -134,7 +134,7 @@ class Scene:
         return sum(b.process.log_of_this_run().count(words) for b in self.cluster.running)
 
 
-@pytest.fixture(scope="module", params=versions("3.9.1", others=("2.8.2",)))
+@pytest.fixture(scope="module", params=["2.8.2", "3.9.1"])
 def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     with cluster_of(
         request.param,

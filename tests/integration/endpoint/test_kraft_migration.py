@@ -12,8 +12,9 @@ from sandbox.kraft_controller import KRaftController
 from sandbox.regent_process import RegentProcess
 from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
 from tests.integration.controller.workload import Workload, consume_all, workload
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 
 VERSION = "3.9.1"
 _MIGRATED = "Completed migration of metadata from ZooKeeper to KRaft"

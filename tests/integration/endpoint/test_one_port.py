@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
+from tests.integration.controller.cluster import Cluster, controller_id_of, regent
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -17,14 +16,6 @@ TIMEOUT_S = 90
 SEEN_BY_CLIENTS: dict[str, Any] = {"endpoint_announced_listeners": "BROKERS,PLAINTEXT"}
 
 _numbers = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Brokers that use the listener BROKERS among each other, and clients that use PLAINTEXT."""
-    with cluster_of("3.9.1", inter_broker_protocol=None) as started:
-        started.wait_for_a_broker_as_controller()
-        yield started
 
 
 def test_listeners_that_one_port_cannot_serve_are_named_before_a_client_fails(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,11 +20,14 @@ from regent.protocol.served_apis import (
     METADATA,
 )
 from sandbox import wait_until_async
-from tests.integration.endpoint.clients_support import ServedCluster, served_cluster
+from tests.integration.endpoint.clients_support import ServedCluster, brokers_of
 from tests.support.kafka_client import KafkaClient, connected
-from tests.support.soak import versions
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [
+    pytest.mark.integration,
+    pytest.mark.slow,
+    brokers_of("3.9.1", others=("1.1.1", "2.8.2")),
+]
 
 TOPICS = 100
 GROWN = 50
@@ -62,12 +65,6 @@ class Clients:
         (found,) = answer.topics
         leaders = {p.partition_index: p.leader_id for p in found.partitions}
         return Shown(found.error_code.value, leaders)
-
-
-@pytest.fixture(scope="module", params=versions("3.9.1", others=("1.1.1", "2.8.2")))
-def served(request: pytest.FixtureRequest) -> Iterator[ServedCluster]:
-    with served_cluster(request.param) as started:
-        yield started
 
 
 @contextlib.asynccontextmanager

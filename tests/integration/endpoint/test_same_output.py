@@ -17,9 +17,9 @@ from tests.integration.controller.reassigning import under_way
 from tests.integration.endpoint.clients_support import SETTINGS, ServedCluster
 from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
 from tests.support.figures import Figure
-from tests.support.soak import versions
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 
 OWN_ID = r"1\d{9}\b"
 """Under which tests run Regents."""
@@ -306,7 +306,7 @@ def _log_dirs(answer: str) -> str:
     return json.dumps(sorted(brokers, key=lambda node: int(node["broker"])))
 
 
-@pytest.mark.parametrize("version", versions("3.9.1", others=("2.4.1", "2.8.2")))
+@pytest.mark.parametrize("version", ["2.4.1", "2.8.2", "3.9.1"])
 def test_the_tools_print_the_same_at_a_broker_and_at_regent(
     version: str, tmp_path: Path, figure: Figure
 ) -> None:

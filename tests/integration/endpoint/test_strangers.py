@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import struct
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from threading import Event
 
@@ -13,7 +12,7 @@ import pytest
 
 from regent.protocol.primitives import uvarint
 from regent.protocol.served_apis import ALTER_PARTITION, CREATE_TOPICS
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.integration.controller.cluster import Cluster, regent
 from tests.support.kafka_client import connected
 
 pytestmark = pytest.mark.integration
@@ -24,13 +23,6 @@ STRANGER = "127.0.0.2"
 CONNECTIONS = 100
 TOPICS = 5
 FRAME_BYTES = 31_000
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with cluster_of("3.9.1", brokers=1, inter_broker_protocol=None) as started:
-        started.wait_for_a_broker_as_controller()
-        yield started
 
 
 def _head(key: int, version: int) -> bytes:

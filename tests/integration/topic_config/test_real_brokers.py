@@ -1,7 +1,8 @@
 """Real brokers of each release with configurations written to ZooKeeper behind their back.
 
-The classes of a release judge thousands of values elsewhere; here a few show that they judge as the
-broker does: it starts with what Regent accepts, and not with what Regent refuses.
+The classes of a release judge thousands of values elsewhere. Here a few values show that these
+classes judge as the broker does: it starts with each configuration that Regent accepts, and with no
+configuration that Regent refuses.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ DEADLINE_S = 180.0
 
 
 def deadly(release: str) -> Iterator[dict[str, str]]:
-    """One that each release dies of, and those that only some do."""
+    """Configurations that end every release, and those that end only some releases."""
     version = version_of(release)
     yield DEADLY[TESTED_VERSIONS.index(release) % len(DEADLY)]
     if version >= (3, 6):
