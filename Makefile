@@ -4,7 +4,7 @@ PYTHON_RUN := .venv/bin/python
 NAME ?= failover
 # Most tests wait for servers: twice as many at a time as there are processors.
 WORKERS ?= $(shell expr 2 \* $$(nproc))
-PARTS ?= versions mutants cuts upgrade endpoint spark sandbox planner chart benchmarks seeds examples stalls matrix demo
+PARTS ?= versions mutants cuts upgrade controller endpoint spark sandbox planner chart benchmarks seeds examples stalls matrix demo
 export PYTHONUNBUFFERED := 1
 # A Regent, and each worker of the tests, starts in half the time when bytecode is kept.
 export PYTHONDONTWRITEBYTECODE :=

@@ -18,6 +18,7 @@ from tests.integration.controller.throttling import produce, throttles
 from tests.integration.controller.workload import workload
 from tests.integration.controller.znodes import Znodes
 from tests.support.figures import Figure
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -111,6 +112,7 @@ def test_a_throttle_that_contradicts_itself_is_refused(
             moves.apply(manifest)
 
 
+@soak("controller")
 def test_it_follows_another_replica_and_is_gone_at_the_end(
     cluster: Cluster, moves: Resources, process: RegentProcess, tmp_path: Path, figure: Figure
 ) -> None:

@@ -21,7 +21,7 @@ from tests.integration.controller.reassigning import (
 )
 from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
 from tests.integration.controller.throttling import held_back
-from tests.support.soak import versions
+from tests.support.soak import soak, versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -353,6 +353,7 @@ def test_with_brokers_before_2_2_topics_are_served_and_the_rest_is_refused_with_
             cluster.wait(lambda: "old" not in cluster.znodes.topics(), "the topic to be gone")
 
 
+@soak("controller")
 def test_a_topic_that_grows_while_nobody_controls_the_cluster_can_be_deleted(
     kubernetes: KubernetesApi,
 ) -> None:

@@ -35,11 +35,13 @@ from regent.zk_data import paths
 from regent.zk_data.topics import TopicZNode, encode_topic
 from sandbox import wait_until
 from tests.support.figures import Figure
+from tests.support.soak import soak
 from tests.support.transaction_log import changes
 
 TRIES = int(os.environ.get("TRIES", "8"))
 
 pytestmark = [
+    soak("controller"),
     pytest.mark.integration,
     pytest.mark.slow,
     pytest.mark.timeout(max(900, 40 * TRIES)),

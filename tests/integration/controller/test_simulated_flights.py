@@ -13,6 +13,7 @@ import pytest
 from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.command_line import run_regent
 from tests.integration.controller.reassigning import create_topic
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -68,6 +69,7 @@ def carry_out(cluster: Cluster, option: str, brokers: list[int]) -> None:
                 cluster.broker(broker).wait_until_ready()
 
 
+@soak("controller")
 @pytest.mark.parametrize("controller", ["regent", "broker"])
 def test_a_real_cluster_does_what_was_simulated(controller: str, tmp_path: Path) -> None:
     """Whoever is the controller: the rules are Kafka's."""
