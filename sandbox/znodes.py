@@ -33,27 +33,34 @@ def znode_exists(connect_string: str, path: str, *, timeout_s: float = 10.0) -> 
 
 
 def end_session_of_owner(connect_string: str, path: str, *, timeout_s: float = 10.0) -> None:
-    """End the session that holds an ephemeral znode, as its expiry would some time later.
-
-    Tests give brokers and Regents long sessions, so that no busy machine ends one, and end the
-    session of a process that they have killed. ZooKeeper hands a session to each client that names
-    the id and the password of the session, and derives the password from the id. Does nothing if no
-    session holds the znode.
+    """End the session that holds an ephemeral znode. Does nothing if no session holds the znode.
 
     Raises:
         OSError: none of the servers answers.
     """
     session_id = _owner(connect_string, path, timeout_s=timeout_s)
     if session_id:
-
-        def close(connection: socket.socket) -> None:
-            _greet(connection, session_id, session_password(session_id))
-            _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
-
-        _send_to_any(connect_string, close, timeout_s=timeout_s)
+        end_session(connect_string, session_id, timeout_s=timeout_s)
 
 
-def session_password(session_id: int) -> bytes:
+def end_session(connect_string: str, session_id: int, *, timeout_s: float = 10.0) -> None:
+    """End the session of another client at once, as its expiry would some time later.
+
+    ZooKeeper hands a session to each client that names the id and the password of the session, and
+    derives the password from the id.
+
+    Raises:
+        OSError: none of the servers answers.
+    """
+
+    def close(connection: socket.socket) -> None:
+        _greet(connection, session_id, _session_password(session_id))
+        _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
+
+    _send_to_any(connect_string, close, timeout_s=timeout_s)
+
+
+def _session_password(session_id: int) -> bytes:
     """The password of a session: what ``java.util.Random(id ^ secret).nextBytes`` yields.
 
     Source: ``ZooKeeperServer.generatePasswd`` of 3.4 to 3.8.

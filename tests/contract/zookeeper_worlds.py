@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
-from kazoo.client import KazooClient
 from kazoo.protocol.connection import _CONNECTION_DROP
 
 from regent.runtime.ports import RecursiveWatchesPort, ZooKeeperPort
@@ -18,7 +17,9 @@ from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
+from sandbox.znodes import end_session
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
+from tests.support.present import present
 
 DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 30_000
@@ -142,9 +143,9 @@ class RealHandle:
     async def expire(self) -> None:
         """Open the same session a second time and close it, which ends it for both."""
         expected = self.states.count(SessionState.CONNECTED) + 1
-        identity = self._session.generation().client.client_id
-        settings = self._session.settings
-        await asyncio.to_thread(end_session, ",".join(settings.hosts), identity)
+        session_id, _password = present(self._session.generation().client.client_id)
+        hosts = ",".join(self._session.settings.hosts)
+        await asyncio.to_thread(end_session, hosts, session_id)
         await until(lambda: self.states.count(SessionState.CONNECTED) >= expected)
 
     async def close(self) -> None:
@@ -186,14 +187,6 @@ class _Ignore:
 
     def set_exception(self, exception: Exception, /) -> None:
         pass
-
-
-def end_session(hosts: str, identity: tuple[int, bytes] | None) -> None:
-    """Close a session that somebody else uses. Blocks."""
-    thief = KazooClient(hosts, timeout=SESSION_TIMEOUT_MS / 1000, client_id=identity)
-    thief.start(timeout=DEADLINE_S)
-    thief.stop()
-    thief.close()
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -22,7 +22,7 @@ from regent.zookeeper import awaited_answers
 from regent.zookeeper.awaited_answers import AwaitedAnswer
 from regent.zookeeper.leader_election import Identity, LeaderElection, contenders
 from sandbox import ZooKeeper
-from tests.contract.zookeeper_worlds import end_session
+from sandbox.znodes import end_session
 from tests.integration.zookeeper.harness import (
     DEADLINE_S,
     Connected,
@@ -30,6 +30,7 @@ from tests.integration.zookeeper.harness import (
     settings_for,
     until,
 )
+from tests.support.present import present
 from tests.support.thread_shortage import thread_shortage
 
 pytestmark = pytest.mark.integration
@@ -168,8 +169,8 @@ async def test_an_expired_session_ends_the_term_and_begins_a_new_candidacy(
         await until(lambda: first.leads or second.leads)
         leader, other = (first, second) if first.leads else (second, first)
         await until_queued(first, 2)
-        identity = leader.client.session.generation().client.client_id
-        await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+        session_id, _password = present(leader.client.session.generation().client.client_id)
+        await asyncio.to_thread(end_session, shared_server.connect_string, session_id)
         await until(lambda: other.leads)
         await until(lambda: leader.terms == ["elected", "lost"])
         await leader.client.state(SessionState.CONNECTED, times=2)
@@ -262,8 +263,8 @@ async def test_a_candidacy_under_a_later_session_is_tried_again_too(
 ) -> None:
     async with replica(shared_server, "pod-0", chroot="/shortage-later") as alone:
         await until(lambda: alone.leads)
-        identity = alone.client.session.generation().client.client_id
-        await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+        session_id, _password = present(alone.client.session.generation().client.client_id)
+        await asyncio.to_thread(end_session, shared_server.connect_string, session_id)
         with thread_shortage(started_by=threading.current_thread().name) as refused:
             await until(lambda: "leader-election" in refused)
             assert "can't start new thread" in (alone.election.problem or "")

@@ -22,7 +22,7 @@ from regent.zookeeper.establishing import ensure_chroot
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
-from tests.contract.zookeeper_worlds import end_session
+from sandbox.znodes import end_session
 from tests.integration.zookeeper.harness import (
     DEADLINE_S,
     Connected,
@@ -31,6 +31,7 @@ from tests.integration.zookeeper.harness import (
     settings_for,
     until,
 )
+from tests.support.present import present
 from tests.support.thread_shortage import thread_shortage
 
 pytestmark = pytest.mark.integration
@@ -417,9 +418,9 @@ async def test_a_session_that_no_thread_can_be_started_for_is_tried_again(
 ) -> None:
     settings = settings_for(shared_server.connect_string + "/shortage")
     async with connected(settings) as client:
-        identity = client.session.generation().client.client_id
+        session_id, _password = present(client.session.generation().client.client_id)
         with thread_shortage(started_by="zookeeper-session") as refused:
-            await asyncio.to_thread(end_session, shared_server.connect_string, identity)
+            await asyncio.to_thread(end_session, shared_server.connect_string, session_id)
             await until(lambda: len(refused) > 1)
             assert "can't start new thread" in (client.session.problem or "")
             assert client.session.is_fenced()
