@@ -154,8 +154,10 @@ def tell(cluster: Cluster, port: int) -> list[Answered]:
     set_rate(cluster, CLIENT_RATE, *CLIENT)
     found = ask(port, FOR_THE_CLIENT)
     set_rate(cluster, USER_RATE, *USER)
-    found += ask(port, FOR_THE_USER)
-    unset_rate(cluster, *USER)
+    try:
+        found += ask(port, FOR_THE_USER)
+    finally:
+        unset_rate(cluster, *USER)
     for topic in LEFT:
         cluster.znodes.client.create(f"/admin/delete_topics/{topic}")
     cluster.wait(
