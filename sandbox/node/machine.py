@@ -1,14 +1,10 @@
-"""Can this machine run containers: the answer is a sentence, for tests to skip with.
-
-`python -m sandbox.node.machine` ends with status 0 if it can, and prints the sentence if not.
-"""
+"""Whether this machine can run containers; if not, a sentence says why."""
 
 import functools
 import os
 import platform
 import shutil
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -69,8 +65,3 @@ def _refusal() -> str | None:
         said = " ".join(outcome.stderr.split()) or f"exit status {outcome.returncode}"
         return f"this machine does not let a node be made: {said}"
     return None
-
-
-if __name__ == "__main__":
-    if (reason := obstacle()) is not None:
-        sys.exit(f"no node on this machine: {reason}")
