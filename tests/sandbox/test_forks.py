@@ -9,11 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from sandbox import wait_until
 from sandbox.forks import ForkServer
 from sandbox.process import ManagedProcess, run_forked
-
-DEADLINE_S = 60.0
+from tests.support.waiting import DEADLINE_S, wait_for
 
 PROGRAM = """\
 import os, signal, sys
@@ -59,14 +57,9 @@ def make(server: ForkServer, tmp_path: Path) -> Iterator[Make]:
 
 
 def wait_for_exit(process: ManagedProcess) -> int:
-    found = wait_until(
-        lambda: process.exit_code,
-        until=lambda code: code is not None,
-        timeout_s=DEADLINE_S,
-        describe="the program to end",
+    return wait_for(
+        lambda: process.exit_code, "the program to end", until=lambda code: code is not None
     )
-    assert found is not None
-    return found
 
 
 def test_a_fork_has_arguments_environment_directory_and_log_of_its_own(
@@ -81,7 +74,7 @@ def test_a_fork_has_arguments_environment_directory_and_log_of_its_own(
 def test_the_exit_code_of_a_fork_is_seen(make: Make) -> None:
     stopped, killed = make("wait"), make("wait")
     for process in (stopped, killed):
-        wait_until(process.log_of_this_run, timeout_s=DEADLINE_S, describe="the program to run")
+        wait_for(process.log_of_this_run, "the program to run")
     assert stopped.is_running
     stopped.stop()
     killed.kill()

@@ -42,11 +42,6 @@ def versions(*gate: str, others: Iterable[str]) -> list[Any]:
     return [*gate, *_marked(others, "versions")]
 
 
-def mutants(names: Iterable[str]) -> list[Any]:
-    """Return a sample of names of mutants for the gate, the others for the soak."""
-    return sample(names, "mutants")
-
-
 def sample(values: Iterable[str], part: str) -> list[Any]:
     """Return parameters: every fifth value for the gate, the others for a part of the soak."""
     every = list(values)
