@@ -1,4 +1,4 @@
-"""What can befall the controller at an effect, and where a sample of stories is cut short."""
+"""Disturbances of the controller at an effect, and the places where a sample cuts stories short."""
 
 from __future__ import annotations
 

@@ -64,7 +64,7 @@ class Cut(NamedTuple):
 
 
 Disturb = Callable[[RegentProcess, int, fx.Effect[Any]], Disturbance | None]
-"""What befalls a process at an effect, which has this number since the story began."""
+"""Choice of the disturbance of a process at an effect, given its number since the story began."""
 
 
 def play(

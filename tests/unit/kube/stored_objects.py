@@ -123,7 +123,7 @@ def _without(part: dict[str, Any], unknown: frozenset[str], prefix: str = "") ->
 
 
 def _merge(document: dict[str, Any], patch: dict[str, Any]) -> None:
-    """What a JSON merge patch does (RFC 7386)."""
+    """Apply a JSON merge patch (RFC 7386)."""
     for name, value in patch.items():
         if value is None:
             del document[name]

@@ -68,7 +68,7 @@ def options(tmp_path: Path) -> dict[str, Any]:
 
 @pytest.fixture
 def use_kubeconfig(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[[str], None]:
-    """What makes an API server that of the process."""
+    """Make an API server that of the process."""
 
     def use(api_url: str) -> None:
         (tmp_path / "kubeconfig").write_text(KUBECONFIG % api_url)

@@ -409,7 +409,7 @@ class TestRecovery:
         assert error_of(ask(world, active, request(active, wanted))) == INVALID_REQUEST
 
 
-# What others than their leaders learn of ISR changes.
+# Other brokers than the leaders learn of ISR changes.
 
 
 def let_time_pass(world: World, active: ActiveController) -> None:

@@ -1,4 +1,4 @@
-"""What Flux and kubectl make of each phase, by kstatus, and what the page says of it."""
+"""Flux and kubectl read each phase by kstatus, as the page says."""
 
 from __future__ import annotations
 

@@ -129,7 +129,7 @@ ODD_ORDERS = [
     ids=str,
 )
 def test_a_document_with_what_no_plan_has_is_refused_whatever_its_hash(plan: MovePlan) -> None:
-    """Whoever may edit a status can make one; plans of others are compared with it."""
+    """An editor of a status can write such a document; plans of others are compared with it."""
     with pytest.raises(PlanDocumentError, match="cannot be read"):
         read_plan(plan.document, expected_hash=plan.hash)
 
