@@ -270,14 +270,15 @@ PROGRAM = "import time; print('ready, and why not more', flush=True); time.sleep
 
 def test_the_report_of_a_failed_test_has_the_logs_of_what_runs(tmp_path: Path) -> None:
     (tmp_path / "test_failing.py").write_text(FAILING_TEST)
-    plugins = ("tests.support.program_logs", "tests.support.early_failures")
-    options = [argument for plugin in plugins for argument in ("-p", plugin)]
+    plugins = ("program_logs", "early_failures", "soak", "stalls")
+    options = [argument for plugin in plugins for argument in ("-p", f"tests.support.{plugin}")]
     outcome = run_guarded(
         [sys.executable, "-m", "pytest", "-c", "/dev/null", "-n", "1", *options, tmp_path],
         environment={"PYTHONPATH": str(REPOSITORY)},
         timeout_s=120,
     )
     when_it_happens, _, at_the_end = outcome.stdout.partition("= FAILURES =")
+    assert "repeat: .venv/bin/pytest test_failing.py::test_a_program" in when_it_happens
     for report in (when_it_happens, at_the_end):
         assert "in vain" in report
         assert "log of some-regent" in report

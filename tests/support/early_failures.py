@@ -1,6 +1,7 @@
 """Failures are printed when they happen, each with the command that runs the test alone.
 
-Registered by ``tests/conftest.py``.
+Registered by ``tests/conftest.py``, with the plugins whose options the command repeats
+(``tests.support.soak``, ``tests.support.stalls``).
 """
 
 from __future__ import annotations
