@@ -11,10 +11,10 @@ from regent.services.controller_service import ControllerService
 from sandbox import KafkaBroker
 from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller import cluster as clusters
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.commands import controller_in_this_process
-from tests.integration.controller.workload import Workload
+from tests.support import cluster as clusters
+from tests.support.cluster import Cluster
+from tests.support.commands import controller_in_this_process
+from tests.support.workload import Workload
 
 _CONTROLLER_ID = 1_000_000_777
 """Of a controller in this process."""

@@ -11,14 +11,14 @@ import json
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from tests.integration.controller.reassigning import (
+from tests.matrix.flow import Stage
+from tests.support.reassigning import (
     create_topic,
     hosts,
     request_reassignment,
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.matrix.flow import Stage
 
 PARTITIONS = 40
 """Enough that a broker's controller, which does one after the other, is found in the middle."""

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.workload import consume_all, workload
 from tests.matrix.flow import Flow, Stage
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.reassigning import create_topic
+from tests.support.workload import consume_all, workload
 
 ENDINGS = 6
 """How often a Regent ends, in the flow that is about that."""

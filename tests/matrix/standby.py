@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from kazoo.recipe.lock import Lock
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
+from tests.support.cluster import Cluster, regent
 
 _ELECTION = "/regent/election"
 

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from sandbox import TESTED_VERSIONS
-from tests.integration.controller.cluster import Cluster
 from tests.matrix.flows import FLOWS
 from tests.matrix.runner import Result, cluster_for_flows, run_flow
 from tests.matrix.table import table
+from tests.support.cluster import Cluster
 from tests.support.figures import Figure
 
 SAMPLE = [("1.1.1", "take-over-in-deletion")]

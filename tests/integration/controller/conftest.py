@@ -12,9 +12,9 @@ import pytest
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
 from sandbox.definitions import apply_definitions
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
-from tests.integration.controller.resources import Resources
-from tests.integration.controller.znodes import Znodes
+from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from tests.support.resources import Resources
+from tests.support.znodes import Znodes
 
 ROOT = Path(__file__).parents[3]
 
@@ -108,9 +108,7 @@ def cluster(kafka_and_znodes: Cluster, zookeeper: ZooKeeper) -> Cluster:
 @pytest.fixture(scope="module")
 def resources(kubernetes: KubernetesApi) -> Resources:
     """A namespace for the tests of a module."""
-    namespace = f"test-{next(_namespaces)}"
-    kubernetes.kubectl("create", "namespace", namespace)
-    return Resources(kubernetes, namespace)
+    return Resources(kubernetes, f"test-{next(_namespaces)}")
 
 
 @pytest.fixture(scope="module")

@@ -11,14 +11,14 @@ import pytest
 from sandbox import KafkaCluster, ZooKeeper
 from sandbox.errors import CommandError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import create_topic, wait_for_hosts
-from tests.integration.controller.resources import TIMEOUT_S, Resources
-from tests.integration.controller.throttling import produce, throttles
-from tests.integration.controller.workload import workload
-from tests.integration.controller.znodes import Znodes
+from tests.support.cluster import Cluster, regent
 from tests.support.figures import Figure
+from tests.support.reassigning import create_topic, wait_for_hosts
+from tests.support.resources import Resources
 from tests.support.soak import soak
+from tests.support.throttling import produce, throttles
+from tests.support.workload import workload
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -56,7 +56,7 @@ def process(cluster: Cluster, resources: Resources) -> Iterator[RegentProcess]:
 
 @pytest.fixture(scope="module")
 def moves(resources: Resources) -> Resources:
-    return Resources(resources.api, resources.namespace, kind="reassignment")
+    return resources.of("reassignment")
 
 
 def progress(moves: Resources) -> dict[str, Any]:
@@ -180,9 +180,7 @@ def test_it_follows_another_replica_and_is_gone_at_the_end(
     assert str(found["throttle"]) == left
 
     moves.patch("slow", throttle={"adaptive": {"minimum": 10**9, "maximum": 10**9}})
-    moves.kubectl(
-        "wait", "--for=condition=Completed", f"--timeout={TIMEOUT_S}s", "reassignment/slow"
-    )
+    moves.wait_until_true("slow", "Completed")
     assert throttles(cluster, "slow") == {}
     assert "throttle" not in progress(moves)
     wait_for_hosts(cluster, {("slow", 0): [2]})

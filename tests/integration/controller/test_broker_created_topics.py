@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from sandbox import KafkaCluster, ZooKeeper
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znodes
+from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster
+from tests.support.resources import Resources, topic
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 

@@ -12,11 +12,11 @@ from regent.model.topic_config import MIN_INSYNC_REPLICAS
 from sandbox import KafkaCluster, ZooKeeper
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
-from tests.integration.controller.reassigning import create_topic, under_way, wait_for_hosts
-from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
-from tests.integration.controller.throttling import held_back
-from tests.integration.controller.znodes import Znodes
+from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from tests.support.reassigning import create_topic, under_way, wait_for_hosts
+from tests.support.resources import Resources, condition
+from tests.support.throttling import held_back
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration]
 
@@ -46,7 +46,7 @@ def cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def drains(resources: Resources) -> Resources:
     """The BrokerDrains of the module's namespace."""
-    return Resources(resources.api, resources.namespace, kind="drain")
+    return resources.of("drain")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +66,6 @@ def drain_of(name: str, *brokers: int, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"brokers": list(brokers), **spec},
     }
-
-
-def wait_drained(drains: Resources, name: str) -> dict[str, Any]:
-    """``kubectl wait --for=condition=Drained``; the status."""
-    drains.kubectl("wait", "--for=condition=Drained", f"--timeout={TIMEOUT_S}s", f"drain/{name}")
-    status: dict[str, Any] = drains.get(name)["status"]
-    return status
 
 
 def configure_all_brokers(cluster: Cluster, *change: str) -> None:
@@ -110,7 +103,7 @@ def test_a_drained_broker_can_be_stopped_for_good_and_the_drain_be_undone(
     process.kill()
     process.start()
     process.wait_until_active()
-    status = wait_drained(drains, "four")
+    status = drains.wait_until_true("four", "Drained")
     assert status["remaining"] == {"leaders": 0, "replicas": 0}
     assert status["summary"] == "20/20"
     after = assignments(cluster, "moved", "still")
@@ -161,8 +154,8 @@ def test_a_drain_goes_on_without_a_receiving_broker_once_that_is_drained_too(
         )
         drains.wait_for_condition("four", "Ready", "False", "BrokersUnavailable")
         drains.apply(drain_of("two", 2, racks="Ignore"))
-        wait_drained(drains, "four")
-        wait_drained(drains, "two")
+        drains.wait_until_true("four", "Drained")
+        drains.wait_until_true("two", "Drained")
     for replicas in (cluster.znodes.assignment("received") or {}).values():
         assert {2, 4}.isdisjoint(replicas), replicas
     drains.delete("four", "two")
@@ -176,7 +169,7 @@ def test_a_broker_that_nobody_has_heard_of_is_drained_at_once(
 ) -> None:
     """Its cordon changes nothing about the brokers that are alive."""
     drains.apply(drain_of("unknown", 77))
-    wait_drained(drains, "unknown")
+    drains.wait_until_true("unknown", "Drained")
     drains.delete("unknown")
 
 
@@ -194,7 +187,7 @@ def test_leaders_leave_for_a_maintenance_and_what_would_fail_is_named(
     assert condition(drains.get("two"), "Drained")["status"] == "False"
 
     cluster.znodes.client.create("/admin/delete_topics/single")
-    status = wait_drained(drains, "two")
+    status = drains.wait_until_true("two", "Drained")
     assert status.get("blockers", []) == []
     assert cluster.znodes.assignment("led") == {p: [1, 4, 2] for p in range(6)}
     drains.patch("two", desiredState="Undone")
@@ -211,11 +204,11 @@ def test_brokers_that_need_more_replicas_in_sync_by_now_are_not_drained_any_more
     """``min.insync.replicas`` of the brokers is changed while they run."""
     create_topic(cluster, "pair", {0: [1, 2]})
     drains.apply(drain_of("two", 2, mode="Leadership"))
-    wait_drained(drains, "two")
+    drains.wait_until_true("two", "Drained")
     configure_all_brokers(cluster, "--add-config", f"{MIN_INSYNC_REPLICAS}=2")
     drains.wait_for_condition("two", "Drained", "False", "BelowMinInsyncReplicas")
     configure_all_brokers(cluster, "--delete-config", MIN_INSYNC_REPLICAS)
-    wait_drained(drains, "two")
+    drains.wait_until_true("two", "Drained")
     drains.delete("two")
 
 

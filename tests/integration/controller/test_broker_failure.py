@@ -8,10 +8,10 @@ from functools import partial
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import forget_follower, state_path
+from tests.support.cluster import Cluster
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
+from tests.support.znodes import forget_follower, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,16 +12,16 @@ import pytest
 
 from sandbox import KubernetesApi
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import (
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.reassigning import (
     create_topic,
     under_way,
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
-from tests.integration.controller.throttling import held_back
+from tests.support.resources import Resources, condition, topic
 from tests.support.soak import soak, versions
+from tests.support.throttling import held_back
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -43,7 +43,6 @@ def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 @pytest.fixture(scope="module")
 def resources(cluster: Cluster, kubernetes: KubernetesApi) -> Resources:
     namespace = f"client-{cluster.kafka.version.replace('.', '-')}"
-    kubernetes.kubectl("create", "namespace", namespace)
     return Resources(kubernetes, namespace)
 
 
@@ -81,10 +80,6 @@ def drain_of(name: str, broker_id: int, **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name},
         "spec": {"brokers": [broker_id], **spec},
     }
-
-
-def wait_for(resources: Resources, what: str, condition_: str) -> None:
-    resources.kubectl("wait", f"--for=condition={condition_}", f"--timeout={TIMEOUT_S}s", what)
 
 
 def throttled(cluster: Cluster, topic: str) -> dict[str, Any]:
@@ -154,8 +149,7 @@ def test_a_topic_that_was_created_again_while_the_process_was_paused_is_not_dele
         resources.delete(*names, wait=False)
     finally:
         process.process.resume()
-    for name in names:
-        resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", f"ktopic/{name}")
+    resources.wait_gone(*names)
     cluster.wait(
         lambda: cluster.znodes.children("/admin/delete_topics"),
         "no topic to be on its way out",
@@ -206,7 +200,7 @@ def test_a_move_is_throttled_cancelled_and_resumed(
         *("--topic=moved", "--num-records=4000", "--record-size=10000", "--throughput=-1"),
         *("--producer-props", f"bootstrap.servers={cluster.tools.bootstrap_servers}", "acks=all"),
     )
-    moves = Resources(resources.api, resources.namespace, kind="reassignment")
+    moves = resources.of("reassignment")
     targets = {0: [2], 1: [2]}
     throttle = {"bytesPerSecond": 1024}
     moves.apply(reassignment("moved", assignments=assign("moved", targets), throttle=throttle))
@@ -236,7 +230,7 @@ def test_a_move_is_throttled_cancelled_and_resumed(
     unchanged = [cluster.znodes.state("moved", p)["leader_epoch"] for p in targets] == epochs
     assert unchanged, "the controller was asked to move what moves"
     moves.patch("moved", throttle={"adaptive": {"minimum": 10**9, "maximum": 10**9}})
-    wait_for(moves, "reassignment/moved", "Completed")
+    moves.wait_until_true("moved", "Completed")
     assert throttled(cluster, "moved") == {}
     wait_for_hosts(cluster, {("moved", p): replicas for p, replicas in targets.items()})
 
@@ -248,7 +242,7 @@ def test_another_replica_goes_on_to_the_same_target_and_copies_nothing_twice(
     create_topic(cluster, "killed", {p: [1 + p % 2] for p in range(partitions)})
     targets = {p: [3] for p in range(partitions)}
     create_topic(cluster, "slow", {0: [1]})
-    moves = Resources(resources.api, resources.namespace, kind="reassignment")
+    moves = resources.of("reassignment")
 
     def arrived() -> int:
         return list((cluster.znodes.assignment("killed") or {}).values()).count([3])
@@ -267,7 +261,7 @@ def test_another_replica_goes_on_to_the_same_target_and_copies_nothing_twice(
             cluster.wait(arrived, "some to arrive", until=lambda n: n >= 5, interval_s=0.02)
             plan = moves.get("killed")["status"]["plan"]["hash"]
             process.kill()
-        wait_for(moves, "reassignment/killed", "Completed")
+        moves.wait_until_true("killed", "Completed")
         assert "regent_serving 1.0" in other.metrics()
     process.start()
     assert moves.get("killed")["status"]["plan"]["hash"] == plan
@@ -285,7 +279,7 @@ def test_a_broker_is_drained_and_the_drain_undone(
     create_topic(cluster, "drained", before)
     resources.delete("factor")  # three replicas on three brokers cannot leave any
     cluster.wait(lambda: "factor" not in cluster.znodes.topics(), "the topic to be gone")
-    drains = Resources(resources.api, resources.namespace, kind="drain")
+    drains = resources.of("drain")
     drains.apply(drain_of("leaders", 2, mode="Leadership"))
     cluster.wait(
         lambda: {cluster.znodes.state("drained", p)["leader"] for p in before},
@@ -299,7 +293,7 @@ def test_a_broker_is_drained_and_the_drain_undone(
     drains.delete("leaders")
 
     drains.apply(drain_of("replicas", 2))
-    wait_for(drains, "drain/replicas", "Drained")
+    drains.wait_until_true("replicas", "Drained")
     held = [t for t in cluster.znodes.topics() if _holds(cluster, t, 2)]
     assert held == []
     assert condition(drains.get("replicas"), "Cordoned")["status"] == "True"
@@ -320,9 +314,8 @@ def test_with_brokers_before_2_2_topics_are_served_and_the_rest_is_refused_with_
     kubernetes: KubernetesApi,
 ) -> None:
     """Their ZooKeeper is 3.4, which has no recursive watches."""
-    kubernetes.kubectl("create", "namespace", "client-old")
     resources = Resources(kubernetes, "client-old")
-    drains = Resources(kubernetes, "client-old", kind="drain")
+    drains = resources.of("drain")
     with cluster_of("1.1.1", inter_broker_protocol=None, zookeeper_version="1.1.1") as cluster:
         cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
         cluster.wait_for_a_broker_as_controller()
@@ -359,7 +352,6 @@ def test_a_topic_that_grows_while_nobody_controls_the_cluster_can_be_deleted(
 ) -> None:
     """The controller of Kafka 1.1 that finds a topic to be deleted, with a partition that it has
     not seen before, never ends the deletion."""
-    kubernetes.kubectl("create", "namespace", "client-grown")
     resources = Resources(kubernetes, "client-grown")
     with cluster_of("1.1.1", inter_broker_protocol=None, zookeeper_version="1.1.1") as cluster:
         cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}

@@ -11,11 +11,11 @@ from kazoo.client import KazooClient
 from kazoo.security import ACL, make_acl, make_digest_acl
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of
-from tests.integration.controller.reassigning import create_topic, wait_until_moved
-from tests.integration.controller.resources import Resources
 from tests.integration.controller.test_partition_reassignments import assign, reassignment
-from tests.integration.controller.znodes import Znodes
+from tests.support.cluster import Cluster, controller_id_of
+from tests.support.reassigning import create_topic, wait_until_moved
+from tests.support.resources import Resources
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -45,7 +45,7 @@ def closed(owner: KazooClient, path: str, acl: list[ACL]) -> Iterator[None]:
 def test_a_throttle_that_may_not_be_set_keeps_partitions_where_they_are_until_it_may(
     cluster: Cluster, resources: Resources, process: RegentProcess, owner: KazooClient
 ) -> None:
-    moves = Resources(resources.api, resources.namespace, kind="reassignment")
+    moves = resources.of("reassignment")
     create_topic(cluster, "closed-throttle", {0: [1, 2]})
     epoch = cluster.znodes.controller_epoch()
     with closed(owner, "/config/changes", NO_CREATE):

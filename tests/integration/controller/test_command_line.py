@@ -20,9 +20,9 @@ from sandbox import ZooKeeper, wait_until
 from sandbox.ports import LOOPBACK
 from sandbox.process import Outcome
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.command_line import run_regent, run_without_reader
-from tests.integration.controller.znodes import Znodes, difference
+from tests.support.cluster import Cluster, controller_id_of, regent
+from tests.support.command_line import run_regent, run_without_reader
+from tests.support.znodes import Znodes, difference
 
 pytestmark = pytest.mark.integration
 

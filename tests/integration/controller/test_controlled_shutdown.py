@@ -12,11 +12,11 @@ from regent.controller.commands import Accepted, ControlledShutdown, ControlledS
 from regent.protocol.error_codes import NONE, STALE_BROKER_EPOCH
 from regent.services.controller_service import ControllerService
 from regent.zk_data.broker_notes import SHUTTING_DOWN
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.commands import controller_in_this_process
-from tests.integration.controller.workload import consume_all, workload
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.commands import controller_in_this_process
 from tests.support.figures import Figure
 from tests.support.soak import versions
+from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

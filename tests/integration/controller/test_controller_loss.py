@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.workload import consume_all, workload
+from tests.support.cluster import Cluster, controller_id_of, regent
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
+from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

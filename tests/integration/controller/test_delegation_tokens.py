@@ -10,8 +10,8 @@ from regent.zk_data.delegation_tokens import delegation_token
 from regent.zk_data.paths import DELEGATION_TOKENS
 from sandbox import KafkaBroker, ZooKeeper, wait_until
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.znodes import Znodes
 from tests.support.broker_znodes import encode_delegation_token
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.workload import workload
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.reassigning import create_topic
 from tests.support.soak import versions
+from tests.support.workload import workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

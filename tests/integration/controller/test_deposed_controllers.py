@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.resources import Resources
+from tests.support.cluster import Cluster, regent
+from tests.support.command_line import run_regent
+from tests.support.resources import Resources
 
 pytestmark = pytest.mark.integration
 

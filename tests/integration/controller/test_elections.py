@@ -18,12 +18,12 @@ from regent.protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.commands import controller_in_this_process, elect
-from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import forget_follower
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.commands import controller_in_this_process, elect
 from tests.support.figures import Figure
 from tests.support.soak import versions
+from tests.support.workload import consume_all, workload
+from tests.support.znodes import forget_follower
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

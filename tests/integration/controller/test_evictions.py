@@ -21,9 +21,9 @@ from sandbox.errors import CommandError
 from sandbox.pki import Authority
 from sandbox.ports import LOOPBACK, lease_port
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.resources import Resources
+from tests.support.cluster import Cluster, regent
+from tests.support.reassigning import create_topic
+from tests.support.resources import Resources
 
 pytestmark = [pytest.mark.integration]
 
@@ -166,7 +166,7 @@ def node(resources: Resources) -> Node:
 
 @pytest.fixture(scope="module")
 def drains(resources: Resources) -> Resources:
-    return Resources(resources.api, resources.namespace, kind="drain")
+    return resources.of("drain")
 
 
 @pytest.fixture(scope="module")

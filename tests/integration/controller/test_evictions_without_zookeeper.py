@@ -13,8 +13,8 @@ from sandbox import wait_until
 from sandbox.pki import Authority
 from sandbox.ports import LOOPBACK, lease_port
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.resources import Resources
 from tests.integration.controller.test_evictions import TOKEN, Node, names, post, review
+from tests.support.resources import Resources
 
 pytestmark = [pytest.mark.integration]
 
@@ -74,7 +74,7 @@ def test_eviction_of_a_broker_is_refused_without_zookeeper(
         )
         assert why in message
     assert other == {"uid": "u", "allowed": True}
-    drains = Resources(resources.api, resources.namespace, kind="drain")
+    drains = resources.of("drain")
     assert names(drains) == ["brokerdrain.kafka.regent.dev/eviction-broker-1"]
     drains.delete("eviction-broker-1")
     node.clear()

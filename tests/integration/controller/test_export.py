@@ -9,11 +9,11 @@ import pytest
 import yaml
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.resources import Resources
-from tests.integration.controller.znodes import difference
+from tests.support.cluster import Cluster
+from tests.support.command_line import run_regent
+from tests.support.reassigning import create_topic
+from tests.support.resources import Resources
+from tests.support.znodes import difference
 
 pytestmark = pytest.mark.integration
 

@@ -20,12 +20,12 @@ import yaml
 from regent.kube.settings import KubeSettings
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import SESSION_TIMEOUT_MS, Cluster, regent
-from tests.integration.controller.reassigning import create_topic, wait_for_hosts
-from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
-from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import Znodes, difference
+from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.support.figures import Figure
+from tests.support.reassigning import create_topic, wait_for_hosts
+from tests.support.resources import TIMEOUT_S, Resources, condition, topic
+from tests.support.workload import consume_all, workload
+from tests.support.znodes import Znodes, difference
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -74,9 +74,7 @@ def cluster(zookeeper: ZooKeeper, mode: str) -> Iterator[Cluster]:
 
 @pytest.fixture(scope="module")
 def resources(kubernetes: KubernetesApi, mode: str) -> Resources:
-    namespace = f"folder-{mode}"
-    kubernetes.kubectl("create", "namespace", namespace)
-    return Resources(kubernetes, namespace)
+    return Resources(kubernetes, f"folder-{mode}")
 
 
 @pytest.fixture(scope="module")

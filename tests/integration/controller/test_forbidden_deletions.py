@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import hosts
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.reassigning import hosts
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -8,10 +8,10 @@ import time
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import REPORTS_OF_ISRS, Znode, state_path
+from tests.support.cluster import Cluster, regent
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
+from tests.support.znodes import REPORTS_OF_ISRS, Znode, state_path
 
 pytestmark = pytest.mark.integration
 

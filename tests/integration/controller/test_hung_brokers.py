@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sandbox.kafka_jars import DEFAULT_VERSION
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.test_broker_drains import drain_of, wait_drained
+from tests.integration.controller.test_broker_drains import drain_of
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.resources import Resources, topic
 
 pytestmark = [pytest.mark.integration]
 
@@ -33,7 +33,7 @@ def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
 ) -> None:
     cluster.tools.topics("--create", "--topic=led", "--replica-assignment=1:2")
     cluster.wait_in_sync("led")
-    drains = Resources(resources.api, resources.namespace, kind="drain")
+    drains = resources.of("drain")
     with regent(
         cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
     ) as process:
@@ -63,7 +63,7 @@ def test_nothing_is_done_before_a_leader_that_hangs_has_answered(
                 time.sleep(0.2)
         finally:
             cluster.broker(2).resume()
-        wait_drained(drains, "one")
+        drains.wait_until_true("one", "Drained")
         resources.wait_ready("new")
         drains.delete("one")
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox import KubernetesApi
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.resources import Resources, topic
 from tests.integration.controller.test_client_mode import assign, reassignment
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.reassigning import create_topic
+from tests.support.resources import Resources, topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -29,9 +29,8 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: KubernetesApi) -> None:
-    kubernetes.kubectl("create", "namespace", "hung-controller")
     topics = Resources(kubernetes, "hung-controller")
-    moves = Resources(kubernetes, "hung-controller", kind="reassignment")
+    moves = topics.of("reassignment")
     controller_id = cluster.wait_for_announced_controller()
     one, other = (b for b in cluster.broker_ids if b != controller_id)
     create_topic(cluster, "moved", {0: [one]})
@@ -40,7 +39,7 @@ def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: Kubern
         topics.wait_ready("there")
         # what is asked on a connection that is open is waited for longest
         moves.apply(reassignment("away", assignments=assign("moved", {0: [other]})))
-        wait_completed(moves, "away")
+        moves.wait_until_true("away", "Completed")
         cluster.broker(controller_id).pause()
         try:
             moves.apply(reassignment("back", assignments=assign("moved", {0: [one]})))
@@ -64,8 +63,4 @@ def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: Kubern
         finally:
             cluster.broker(controller_id).resume()
         process.start()
-        wait_completed(moves, "back")
-
-
-def wait_completed(moves: Resources, name: str) -> None:
-    moves.kubectl("wait", "--for=condition=Completed", "--timeout=120s", f"reassignment/{name}")
+        moves.wait_until_true("back", "Completed")

@@ -13,13 +13,13 @@ from collections import Counter
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import (
+from tests.support.cluster import Cluster, regent
+from tests.support.figures import Figure
+from tests.support.reassigning import (
     create_topic,
     request_reassignment,
     wait_until_moved,
 )
-from tests.support.figures import Figure
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from regent.zk_data import paths
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, cluster_of, regent
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,13 +9,13 @@ import pytest
 
 from regent.zk_data.stray_replicas import strays_on
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.log_directory import LogDirectory
-from tests.integration.controller.reassigning import wait_for_hosts
-from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import state_path
+from tests.support.cluster import Cluster, cluster_of, regent
 from tests.support.figures import Figure
+from tests.support.log_directory import LogDirectory
+from tests.support.reassigning import wait_for_hosts
 from tests.support.soak import versions
+from tests.support.workload import consume_all, workload
+from tests.support.znodes import state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znodes, difference, state_path
+from tests.support.cluster import Cluster, controller_id_of
+from tests.support.resources import Resources, topic
+from tests.support.znodes import Znodes, difference, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

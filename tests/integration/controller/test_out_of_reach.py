@@ -8,13 +8,13 @@ import pytest
 
 from regent.model.partition import TopicPartition
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.controller.test_elections import (
     leaders,
     restart_broker_1,
     wait_for_leaders,
 )
 from tests.integration.controller.test_why import why
+from tests.support.cluster import Cluster, cluster_of, regent
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -10,16 +10,16 @@ import pytest
 
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.reassigning import (
+from tests.support.cluster import Cluster
+from tests.support.figures import Figure
+from tests.support.reassigning import (
     create_topic,
     under_way,
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.integration.controller.resources import TIMEOUT_S, Resources, condition
-from tests.integration.controller.throttling import bytes_on, held_back, produce, throttles
-from tests.support.figures import Figure
+from tests.support.resources import Resources, condition
+from tests.support.throttling import bytes_on, held_back, produce, throttles
 
 pytestmark = [pytest.mark.integration]
 
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.integration]
 @pytest.fixture(scope="module")
 def moves(resources: Resources) -> Resources:
     """The PartitionReassignments of the module's namespace."""
-    return Resources(resources.api, resources.namespace, kind="reassignment")
+    return resources.of("reassignment")
 
 
 def reassignment(name: str, **spec: Any) -> dict[str, Any]:
@@ -46,15 +46,6 @@ def assign(topic: str, targets: dict[int, list[int]]) -> list[dict[str, Any]]:
     ]
 
 
-def wait_completed(moves: Resources, name: str) -> dict[str, Any]:
-    """``kubectl wait --for=condition=Completed``; the status."""
-    moves.kubectl(
-        "wait", "--for=condition=Completed", f"--timeout={TIMEOUT_S}s", f"reassignment/{name}"
-    )
-    status: dict[str, Any] = moves.get(name)["status"]
-    return status
-
-
 def test_exactly_the_plan_that_was_approved_is_executed(
     cluster: Cluster, moves: Resources, process: RegentProcess
 ) -> None:
@@ -69,7 +60,7 @@ def test_exactly_the_plan_that_was_approved_is_executed(
     assert cluster.znodes.assignment("approved") == {p: [1, 2] for p in range(6)}
 
     moves.patch("approved", approval={"planHash": status["plan"]["hash"]})
-    done = wait_completed(moves, "approved")
+    done = moves.wait_until_true("approved", "Completed")
     assert done["plan"] == status["plan"]
     assert (done["phase"], done["summary"]) == ("Completed", "6/6")
     assert condition({"status": done}, "Ready")["reason"] == "Reassigned"
@@ -94,13 +85,13 @@ def test_the_replication_factor_grows_and_shrinks(
     create_topic(cluster, "factor", {p: [1 + p % 3] for p in range(6)})
     automatic = {"policy": "Automatic"}
     moves.apply(reassignment("grow", replicationFactor={"factor": 3}, approval=automatic))
-    wait_completed(moves, "grow")
+    moves.wait_until_true("grow", "Completed")
     grown = cluster.znodes.assignment("factor") or {}
     assert {p: (r[0], sorted(r)) for p, r in grown.items()} == {
         p: (1 + p % 3, [1, 2, 3]) for p in range(6)
     }
     moves.apply(reassignment("shrink", replicationFactor={"factor": 2}, approval=automatic))
-    wait_completed(moves, "shrink")
+    moves.wait_until_true("shrink", "Completed")
     shrunk = cluster.znodes.assignment("factor") or {}
     assert {p: (r[0], len(r)) for p, r in shrunk.items()} == {p: (1 + p % 3, 2) for p in range(6)}
     loads = Counter(broker for replicas in shrunk.values() for broker in replicas)
@@ -176,7 +167,7 @@ def test_a_cancelled_reassignment_goes_back_to_where_it_was(
     cluster.wait_in_sync("cancelled")
 
     moves.patch("cancelled", desiredState="Running")
-    wait_completed(moves, "cancelled")
+    moves.wait_until_true("cancelled", "Completed")
     assert cluster.znodes.assignment("cancelled") == {p: [3, 2] for p in origin}
 
 
@@ -214,7 +205,7 @@ def test_copies_are_throttled_by_the_brokers_and_not_when_they_have_arrived(
     process.wait_until_active()
     assert throttles(cluster, "throttled")["topics"] == ["throttled"]
     moves.patch("throttled", throttle={"bytesPerSecond": 1_000_000_000})
-    wait_completed(moves, "throttled")
+    moves.wait_until_true("throttled", "Completed")
     assert throttles(cluster, "throttled") == {}
     wait_for_hosts(cluster, {("throttled", 0): [2]})
 
@@ -248,7 +239,7 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
             process.start()
             process.wait_until_active()
         assert moves.get("killed")["status"]["phase"] != "Completed"
-    status = wait_completed(moves, "killed")
+    status = moves.wait_until_true("killed", "Completed")
     figure("partitions that had arrived at the kills", f"{at_kills} of {partitions}")
     assert status["summary"] == f"{partitions + 1}/{partitions + 1}"
     reasons = moves.wait_for_events("killed", "ReassignmentCompleted")
@@ -299,7 +290,7 @@ def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
     assert "bytesTotal" not in silent
     cluster.wait(progress, "figures again", until=lambda each: "bytesTotal" in each)
     moves.patch("measured", throttle={"bytesPerSecond": 1_000_000_000})
-    done = wait_completed(moves, "measured")["progress"]
+    done = moves.wait_until_true("measured", "Completed")["progress"]
     assert done["bytesCopied"] == done["bytesTotal"] == found["bytesTotal"]
     assert "estimatedEnd" not in done
 
@@ -318,7 +309,7 @@ def test_what_was_moved_is_undone_after_a_kill_and_the_resource_goes_when_its_ti
             concurrency={"total": 2},
         )
     )
-    done = wait_completed(moves, "undone")
+    done = moves.wait_until_true("undone", "Completed")
     wait_until_moved(cluster, {("undone", p): r for p, r in targets.items()})
     assert done["plan"]["document"]
 
@@ -342,7 +333,7 @@ def test_what_was_moved_is_undone_after_a_kill_and_the_resource_goes_when_its_ti
     assert reasons.count("ReassignmentUndone") == 1
 
     moves.patch("undone", ttlSecondsAfterFinished=0)
-    moves.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "reassignment/undone")
+    moves.wait_gone("undone")
 
 
 def test_a_reassignment_that_was_completed_too_long_ago_is_not_undone(
@@ -357,7 +348,7 @@ def test_a_reassignment_that_was_completed_too_long_ago_is_not_undone(
             undoWindowSeconds=0,
         )
     )
-    wait_completed(moves, "late")
+    moves.wait_until_true("late", "Completed")
     moves.patch("late", desiredState="Undone")
     found = moves.wait_for_condition("late", "Stalled", "True", "UndoWindowOver")
     assert "create another PartitionReassignment for the way back" in found["message"]

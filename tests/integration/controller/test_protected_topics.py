@@ -9,8 +9,8 @@ import pytest
 
 from sandbox import wait_until
 from sandbox.kafka_jars import DEFAULT_VERSION
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.resources import TIMEOUT_S, Resources, condition, topic
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.resources import TIMEOUT_S, Resources, condition, topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 
@@ -92,10 +92,10 @@ def test_records_and_consumer_groups_keep_a_topic_until_they_are_gone(
         tools.run("kafka-consumer-groups", server, "--group=readers", "--delete")
         protection(resources, "read", "consumer groups use it: listeners (subscribed)", changed=3)
     resources.patch("read", deleteWhenIdleSeconds=DAY_S + 4)
-    resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "ktopic/read")
+    resources.wait_gone("read")
     assert cluster.znodes.assignment("read") is None
 
     assert cluster.znodes.assignment("guarded") is not None
     resources.patch("guarded", deletionPolicy="Delete", deleteWhenIdleSeconds=None)
-    resources.kubectl("wait", "--for=delete", f"--timeout={TIMEOUT_S}s", "ktopic/guarded")
+    resources.wait_gone("guarded")
     assert cluster.znodes.assignment("guarded") is None

@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import (
+from tests.support.cluster import Cluster, regent
+from tests.support.figures import Figure
+from tests.support.reassigning import (
     REQUEST,
     Targets,
     create_topic,
@@ -22,7 +23,6 @@ from tests.integration.controller.reassigning import (
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.support.figures import Figure
 from tests.support.soak import versions
 
 COMPLETE = re.compile(r" completed successfully|Reassignment of partition \S+ is complete\.")

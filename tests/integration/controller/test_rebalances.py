@@ -15,19 +15,18 @@ from regent.reconcile.reassignments.move_plan import MovePlan, read_plan
 from sandbox import KubernetesApi
 from sandbox.errors import SandboxError
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import BROKERS_LISTENER, Cluster, cluster_of, regent
-from tests.integration.controller.metadata import Partition
-from tests.integration.controller.reassigning import (
+from tests.integration.controller.test_partition_reassignments import (
+    reassignment,
+)
+from tests.support.cluster import BROKERS_LISTENER, Cluster, cluster_of, regent
+from tests.support.figures import Figure
+from tests.support.metadata import Partition
+from tests.support.reassigning import (
     create_topic,
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.integration.controller.resources import Resources, condition
-from tests.integration.controller.test_partition_reassignments import (
-    reassignment,
-    wait_completed,
-)
-from tests.support.figures import Figure
+from tests.support.resources import Resources, condition
 from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration
@@ -73,7 +72,6 @@ def cluster(side: Side) -> Iterator[Cluster]:
 def moves(side: Side, kubernetes: KubernetesApi) -> Resources:
     """The PartitionReassignments of a namespace of its own."""
     namespace = f"rebalances-{side.mode}-{side.version.replace('.', '-')}"
-    kubernetes.kubectl("create", "namespace", namespace)
     return Resources(kubernetes, namespace, kind="reassignment")
 
 
@@ -150,7 +148,7 @@ def test_a_skewed_cluster_is_balanced_by_the_plan_that_was_approved(
     controller = cluster.znodes.controller()
 
     moves.patch("balance", approval={"planHash": status["plan"]["hash"]})
-    done = wait_completed(moves, "balance")
+    done = moves.wait_until_true("balance", "Completed")
     assert done["plan"] == status["plan"]
     assert done["rebalance"] == status["rebalance"]
     targets = {(m.topic, m.partition): list(m.target) for m in plan.moves}
@@ -172,7 +170,7 @@ def test_a_skewed_cluster_is_balanced_by_the_plan_that_was_approved(
     assert set(leaders.values()) <= set(limits(leaders.total(), 3))
 
     # Its partitions have moved, so the other plan is made again: nothing is left to be moved.
-    assert wait_completed(moves, "twin")["plan"]["partitions"] == 0
+    assert moves.wait_until_true("twin", "Completed")["plan"]["partitions"] == 0
 
 
 def test_what_the_planner_cannot_do_is_said_in_its_words(
@@ -212,7 +210,7 @@ def test_absent_brokers_and_topics_are_remarks_of_a_plan(
     absent = {"drainedBrokers": [77], "excludedBrokers": [78], "pinnedTopics": ["no-such-topic"]}
     goals = {"goals": ["RackAwareGoal"], **absent}
     moves.apply(reassignment("absent", rebalance=goals))
-    remarks = wait_completed(moves, "absent")["rebalance"]["remarks"]
+    remarks = moves.wait_until_true("absent", "Completed")["rebalance"]["remarks"]
     assert [remark.split(",")[0] for remark in remarks if "has no" in remark] == [
         "drained brokers: the snapshot has no broker 77",
         "excluded brokers: the snapshot has no broker 78",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.resources import Resources, topic
+from tests.support.cluster import Cluster, regent
+from tests.support.resources import Resources, topic
 
 pytestmark = pytest.mark.integration
 

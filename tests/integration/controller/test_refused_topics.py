@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from sandbox.errors import CommandError
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znode, difference
+from tests.support.cluster import Cluster
+from tests.support.resources import Resources, topic
+from tests.support.znodes import Znode, difference
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 

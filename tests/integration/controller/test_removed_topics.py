@@ -8,8 +8,8 @@ from __future__ import annotations
 import pytest
 
 from regent.zk_data import paths
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.reassigning import create_topic
 from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

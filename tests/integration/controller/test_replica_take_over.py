@@ -11,13 +11,13 @@ from pathlib import Path
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.replica_pair import Pair, pair_of
-from tests.integration.controller.workload import consume_all, workload
-from tests.integration.controller.znodes import difference
+from tests.support.cluster import Cluster, cluster_of, controller_id_of
 from tests.support.figures import Figure
+from tests.support.reassigning import create_topic
+from tests.support.replica_pair import Pair, pair_of
 from tests.support.soak import soak
+from tests.support.workload import consume_all, workload
+from tests.support.znodes import difference
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

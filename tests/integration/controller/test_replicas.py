@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znodes, difference
+from tests.support.cluster import Cluster, controller_id_of, regent
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
+from tests.support.znodes import Znodes, difference
 
 pytestmark = pytest.mark.integration
 

@@ -9,9 +9,9 @@ from collections import Counter
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.resources import Resources, topic
+from tests.support.cluster import Cluster
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
 
 pytestmark = pytest.mark.integration
 

@@ -9,10 +9,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from sandbox.process import Outcome
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.reassigning import create_topic
 from tests.integration.controller.test_snapshots import on_disk, produce
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.command_line import run_regent
+from tests.support.reassigning import create_topic
 from tests.support.soak import versions
 
 pytestmark = pytest.mark.integration

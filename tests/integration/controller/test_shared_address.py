@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import KafkaBroker, KafkaTools, ZooKeeper, wait_until
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.znodes import Znodes
+from tests.support.znodes import Znodes
 
 pytestmark = pytest.mark.integration
 

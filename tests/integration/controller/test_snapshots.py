@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from sandbox.process import Outcome
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.command_line import run_regent
+from tests.support.reassigning import create_topic
 from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration

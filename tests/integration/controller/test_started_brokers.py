@@ -9,9 +9,9 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.kafka_jars import version_tuple
-from tests.integration.controller.cluster import DEADLINE_S, cluster_of, regent
-from tests.integration.controller.metadata import Connection, Metadata
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import DEADLINE_S, cluster_of, regent
+from tests.support.metadata import Connection, Metadata
+from tests.support.reassigning import create_topic
 from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

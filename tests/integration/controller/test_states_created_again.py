@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.kafka_jars import DEFAULT_VERSION
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.znodes import state_path
+from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.znodes import state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

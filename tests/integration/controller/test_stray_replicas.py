@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from regent.zk_data.stray_replicas import strays_on
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.resources import Resources, topic
+from tests.support.cluster import Cluster
+from tests.support.resources import Resources, topic
 
 pytestmark = [
     pytest.mark.integration,

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from regent.zk_data.stray_replicas import strays_on
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.metadata import Partition
+from tests.support.cluster import Cluster, regent
 from tests.support.figures import Figure
+from tests.support.metadata import Partition
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

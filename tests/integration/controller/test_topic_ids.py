@@ -10,7 +10,7 @@ import pytest
 from regent.model.topic import topic_id_to_text
 from regent.zk_data.topic_ids import TOPIC_IDS
 from sandbox import KafkaTools
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, cluster_of, regent
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.resources import Resources, topic
+from tests.support.cluster import Cluster
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 

@@ -12,8 +12,8 @@ import pytest
 
 from sandbox import wait_until
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.resources import Resources, condition, topic
+from tests.support.cluster import Cluster, controller_id_of, regent
+from tests.support.resources import Resources, condition, topic
 
 pytestmark = pytest.mark.integration
 
@@ -38,7 +38,6 @@ class Releases(NamedTuple):
 @pytest.fixture
 def releases(cluster: Cluster, resources: Resources, tmp_path: Path) -> Iterator[Releases]:
     own = Resources(resources.api, f"{resources.namespace}-own")
-    resources.api.kubectl("create", "namespace", own.namespace)
     file = tmp_path / "namespaces.yaml"
     file.write_text(json.dumps({"namespaces": [resources.namespace, own.namespace]}))
     with ExitStack() as stack:

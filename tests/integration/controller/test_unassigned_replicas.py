@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from regent.controller.brokers import unassigned_replicas
-from tests.integration.controller.cluster import Cluster, cluster_of
-from tests.integration.controller.commands import controller_in_this_process
-from tests.integration.controller.reassigning import create_topic, hosts
+from tests.support.cluster import Cluster, cluster_of
+from tests.support.commands import controller_in_this_process
+from tests.support.reassigning import create_topic, hosts
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,8 +9,8 @@ from contextlib import ExitStack
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import Cluster, regent
+from tests.support.reassigning import create_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -11,16 +11,16 @@ import pytest
 
 from sandbox.ports import LOOPBACK
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.command_line import run_regent
-from tests.integration.controller.reassigning import (
+from tests.integration.controller.test_broker_failure import UNCLEAN
+from tests.support.cluster import Cluster, regent
+from tests.support.command_line import run_regent
+from tests.support.reassigning import (
     create_topic,
     request_reassignment,
     under_way,
     wait_until_moved,
 )
-from tests.integration.controller.test_broker_failure import UNCLEAN
-from tests.integration.controller.znodes import forget_follower, state_path
+from tests.support.znodes import forget_follower, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -9,15 +9,15 @@ import pytest
 
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper, ZooKeeperEnsemble, wait_until
 from sandbox.zookeeper import four_letter_word
-from tests.integration.controller.cluster import (
+from tests.support.cluster import (
     SESSION_TIMEOUT_MS,
     Cluster,
     controller_id_of,
     regent,
 )
-from tests.integration.controller.resources import Resources, topic
-from tests.integration.controller.znodes import Znodes
 from tests.support.figures import Figure
+from tests.support.resources import Resources, topic
+from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

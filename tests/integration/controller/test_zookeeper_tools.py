@@ -11,8 +11,8 @@ import pytest
 
 from sandbox import KafkaTools
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, regent
-from tests.integration.controller.reassigning import hosts
+from tests.support.cluster import Cluster, regent
+from tests.support.reassigning import hosts
 from tests.support.soak import versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]

@@ -14,8 +14,8 @@ import pytest
 from sandbox import KafkaTools
 from sandbox.ports import lease_port
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import Cluster, controller_id_of, regent
+from tests.support.reassigning import create_topic
 from tests.support.soak import versions
 
 TOPIC = "watched"

@@ -9,9 +9,9 @@ import pytest
 
 from sandbox.kafka_jars import DEFAULT_VERSION
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
 from tests.integration.endpoint.clients_support import ServedCluster, served_cluster
 from tests.integration.endpoint.secured_support import SecuredCluster, secured_cluster
+from tests.support.cluster import Cluster, cluster_of, regent
 from tests.support.lasting_threads import lasting_threads
 from tests.support.soak import versions
 

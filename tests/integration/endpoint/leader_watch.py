@@ -8,8 +8,8 @@ import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.integration.controller.metadata import Partition
-from tests.integration.controller.znodes import Znodes
+from tests.support.metadata import Partition
+from tests.support.znodes import Znodes
 
 _INTERVAL_S = 0.01
 

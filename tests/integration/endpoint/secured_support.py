@@ -28,8 +28,8 @@ from sandbox.secured import (
     SecuredKafkaCluster,
     SecuredZooKeeper,
 )
-from tests.integration.controller.znodes import Znodes
 from tests.support.scram_users import scram_credential_of
+from tests.support.znodes import Znodes
 
 TIMEOUT_S: Final = 120.0
 REGENT_USER: Final = "regent"

@@ -7,9 +7,9 @@ import itertools
 import re
 
 from sandbox import KafkaBroker
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.metadata import Partition
-from tests.integration.controller.reassigning import create_topic
+from tests.support.cluster import Cluster
+from tests.support.metadata import Partition
+from tests.support.reassigning import create_topic
 
 _ORDERS = ([1, 2, 3], [2, 3, 1], [3, 1, 2])
 _BEGUN = "Starting controlled shutdown"

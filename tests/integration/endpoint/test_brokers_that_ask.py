@@ -13,11 +13,11 @@ import pytest
 from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
-from tests.integration.controller.workload import consume_all, workload
 from tests.integration.endpoint.clients_support import brokers_of
 from tests.integration.endpoint.stopping import assert_stopped_cleanly_at_the_first_attempt
+from tests.support.cluster import Cluster, controller_id_of, regent
 from tests.support.figures import Figure
+from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

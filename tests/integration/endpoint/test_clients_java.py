@@ -12,10 +12,10 @@ import pytest
 
 from sandbox.java import write_properties
 from sandbox.process import Outcome
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.workload import consume_all, workload
 from tests.integration.endpoint.clients_support import TOPIC, ServedCluster, served_cluster
+from tests.support.cluster import Cluster
 from tests.support.soak import versions
+from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -16,9 +16,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from sandbox.streams import StreamsApplication
-from tests.integration.controller.workload import workload
 from tests.integration.endpoint.clients_support import PARTITIONS, ServedCluster, brokers_of
 from tests.support.soak import soak
+from tests.support.workload import workload
 
 pytestmark = [
     pytest.mark.integration,

@@ -17,18 +17,18 @@ import pytest
 
 from sandbox import KafkaBroker
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import (
+from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
+from tests.support.cluster import (
     SESSION_TIMEOUT_MS,
     Cluster,
     cluster_of,
     regent,
 )
-from tests.integration.controller.metadata import Partition
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.workload import Workload, consume_all, workload
-from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
 from tests.support.figures import Figure
+from tests.support.metadata import Partition
+from tests.support.reassigning import create_topic
 from tests.support.soak import soak
+from tests.support.workload import Workload, consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 

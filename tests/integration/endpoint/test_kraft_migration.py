@@ -10,9 +10,9 @@ import pytest
 
 from sandbox.kraft_controller import KRaftController
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
-from tests.integration.controller.workload import Workload, consume_all, workload
+from tests.support.cluster import Cluster, cluster_of, controller_id_of, regent
 from tests.support.soak import soak
+from tests.support.workload import Workload, consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 

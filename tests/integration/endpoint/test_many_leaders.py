@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.reassigning import create_topic
 from tests.integration.endpoint.stopping import (
     assert_stopped_cleanly_at_the_first_attempt,
     led_by,
     shutdown_request_ms,
 )
+from tests.support.cluster import Cluster
 from tests.support.figures import Figure
+from tests.support.reassigning import create_topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -12,7 +12,7 @@ import pytest
 
 from regent.protocol.entity_building import build_entity
 from regent.protocol.served_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS, Api
-from tests.integration.controller.cluster import Cluster, regent
+from tests.support.cluster import Cluster, regent
 from tests.support.endpoint import plain
 from tests.support.kafka_client import connected, entity_frame
 

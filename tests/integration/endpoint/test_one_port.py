@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.support.cluster import Cluster, controller_id_of, regent
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

@@ -13,16 +13,16 @@ import pytest
 from sandbox import KafkaBroker
 from sandbox.kafka_jars import version_tuple
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, controller_id_of, regent
-from tests.integration.controller.workload import Workload, consume_all, workload
 from tests.integration.endpoint.leader_watch import watched_leaders
 from tests.integration.endpoint.stopping import (
     assert_stopped_cleanly_at_the_first_attempt,
     led_by,
     spread_topic,
 )
+from tests.support.cluster import Cluster, cluster_of, controller_id_of, regent
 from tests.support.figures import Figure
 from tests.support.soak import soak
+from tests.support.workload import Workload, consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("upgrade")]
 

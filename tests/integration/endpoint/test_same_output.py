@@ -11,12 +11,12 @@ import pytest
 
 from sandbox import KafkaTools
 from sandbox.kafka_jars import version_tuple
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.metadata import Partition
-from tests.integration.controller.reassigning import under_way
 from tests.integration.endpoint.clients_support import SETTINGS, ServedCluster
 from tests.integration.endpoint.tool_script import Call, Printed, calls, tool_runner
+from tests.support.cluster import Cluster, cluster_of, regent
 from tests.support.figures import Figure
+from tests.support.metadata import Partition
+from tests.support.reassigning import under_way
 from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]

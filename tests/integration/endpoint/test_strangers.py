@@ -12,7 +12,7 @@ import pytest
 
 from regent.protocol.primitives import uvarint
 from regent.protocol.served_apis import ALTER_PARTITION, CREATE_TOPICS
-from tests.integration.controller.cluster import Cluster, regent
+from tests.support.cluster import Cluster, regent
 from tests.support.kafka_client import connected
 
 pytestmark = pytest.mark.integration

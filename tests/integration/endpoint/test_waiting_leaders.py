@@ -18,12 +18,12 @@ import pytest
 from kazoo.security import make_acl, make_digest_acl
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, cluster_of, regent
-from tests.integration.controller.reassigning import create_topic
-from tests.integration.controller.workload import Workload, consume_all, workload
-from tests.integration.controller.znodes import Znodes, state_path
+from tests.support.cluster import Cluster, cluster_of, regent
 from tests.support.figures import Figure
+from tests.support.reassigning import create_topic
 from tests.support.soak import versions
+from tests.support.workload import Workload, consume_all, workload
+from tests.support.znodes import Znodes, state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

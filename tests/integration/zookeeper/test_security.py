@@ -27,8 +27,8 @@ from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from sandbox.process import Outcome
 from sandbox.regent_process import run_regent
-from tests.integration.controller.znodes import Znodes
 from tests.integration.zookeeper.harness import Connected, connected, settings_for, until
+from tests.support.znodes import Znodes
 
 pytestmark = pytest.mark.integration
 

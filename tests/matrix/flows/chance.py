@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from tests.integration.controller.cluster import regent
 from tests.matrix.flow import Flow, Stage
 from tests.matrix.jobs import BrokerFailure, Deletion, Job, Reassignment
+from tests.support.cluster import regent
 
 _ROUNDS = 5
 _LONGEST_S = 3.0

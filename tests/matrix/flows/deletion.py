@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from regent.zk_data.stray_replicas import strays_on
-from tests.integration.controller.reassigning import create_topic, hosts
 from tests.matrix.flow import Flow, Stage
+from tests.support.reassigning import create_topic, hosts
 
 _PARTITIONS = 4
 

@@ -7,10 +7,10 @@ import json
 from regent.controller.commands import ElectionType
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import ELECTION_NOT_NEEDED, NONE, PREFERRED_LEADER_NOT_AVAILABLE
-from tests.integration.controller.commands import elect
-from tests.integration.controller.reassigning import request_reassignment, wait_until_moved
-from tests.integration.controller.znodes import forget_follower
 from tests.matrix.flow import Flow, Stage
+from tests.support.commands import elect
+from tests.support.reassigning import request_reassignment, wait_until_moved
+from tests.support.znodes import forget_follower
 
 _REQUEST = "/admin/preferred_replica_election"
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.integration.controller.log_directory import LogDirectory
 from tests.matrix.flow import Flow, Stage
+from tests.support.log_directory import LogDirectory
 
 _PAUSE_OUTLIVED_MS = 40_000
 """A session that outlives a pause in which a broker is restarted."""

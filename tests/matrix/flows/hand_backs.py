@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 from sandbox.errors import WaitTimeoutError
-from tests.integration.controller.cluster import regent
 from tests.matrix.flow import Flow, Stage
 from tests.matrix.jobs import BrokerFailure, Deletion, Job, Reassignment, Start
+from tests.support.cluster import regent
 
 
 def _hand_back(make_job: Callable[[Stage], Job], stage: Stage) -> None:

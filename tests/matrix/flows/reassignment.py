@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import NO_REASSIGNMENT_IN_PROGRESS, NONE
-from tests.integration.controller.commands import reassign as reassign_by_command
-from tests.integration.controller.commands import reassignments
-from tests.integration.controller.reassigning import (
+from tests.matrix.flow import Flow, Stage
+from tests.support.commands import reassign as reassign_by_command
+from tests.support.commands import reassignments
+from tests.support.reassigning import (
     request_reassignment,
     under_way,
     wait_for_hosts,
     wait_until_moved,
 )
-from tests.matrix.flow import Flow, Stage
 
 
 def _reassign(stage: Stage) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.replica_pair import pair_of
 from tests.matrix.flow import Flow, Stage
+from tests.support.replica_pair import pair_of
 
 _CRASHES: Final = 0.25
 """Share of the endings with which a broker crashes."""

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 
 from sandbox import KafkaBroker
-from tests.integration.controller.cluster import controller_id_of
 from tests.matrix.flow import Flow, Stage
 from tests.matrix.jobs import BrokerFailure, ControllerFailure, Deletion, Job, Reassignment
 from tests.matrix.standby import standby
+from tests.support.cluster import controller_id_of
 
 
 def _take_over(make_job: Callable[[Stage], Job], stage: Stage) -> None:

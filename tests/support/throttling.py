@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from tests.integration.controller.cluster import Cluster
+from tests.support.cluster import Cluster
 
 
 def bytes_on(cluster: Cluster, broker_id: int, partition: str) -> int:

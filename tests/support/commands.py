@@ -26,7 +26,7 @@ from regent.observability.metrics import EventMetrics
 from regent.servers.kafka_endpoint import KafkaEndpoint
 from regent.services.controller_service import ControllerService
 from regent.settings.loading import load_settings
-from tests.integration.controller.cluster import Cluster
+from tests.support.cluster import Cluster
 
 _SESSION_TIMEOUT_MS = 30_000
 """Its end is never waited for, and the test takes time of the same interpreter."""

@@ -12,7 +12,7 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.protocol.states import WatchedEvent, ZnodeStat
 
-from tests.integration.controller.metadata import Partition
+from tests.support.metadata import Partition
 
 
 class Znode(NamedTuple):

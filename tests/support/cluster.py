@@ -14,8 +14,8 @@ from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
 from sandbox.kafka_jars import DEFAULT_VERSION, version_tuple
 from sandbox.regent_process import RegentProcess
 from sandbox.znodes import end_session_of_owner
-from tests.integration.controller.metadata import Connection, Leadership, Metadata, Partition
-from tests.integration.controller.znodes import Znodes
+from tests.support.metadata import Connection, Leadership, Metadata, Partition
+from tests.support.znodes import Znodes
 
 SESSION_TIMEOUT_MS = 6_000
 """Of brokers and Regents: short, since tests wait for its end; long enough for two busy cores."""

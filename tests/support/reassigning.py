@@ -9,8 +9,8 @@ from typing import Any
 
 from kazoo.exceptions import NoNodeError
 
-from tests.integration.controller.cluster import Cluster
-from tests.integration.controller.metadata import Partition
+from tests.support.cluster import Cluster
+from tests.support.metadata import Partition
 
 REQUEST = "/admin/reassign_partitions"
 Targets = Mapping[Partition, list[int]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.integration.controller.cluster import Cluster
+from tests.support.cluster import Cluster
 
 
 class LogDirectory:

@@ -8,7 +8,7 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from sandbox.regent_process import RegentProcess
-from tests.integration.controller.cluster import Cluster, controller_id_of, regent
+from tests.support.cluster import Cluster, controller_id_of, regent
 
 
 class Pair:
