@@ -16,6 +16,9 @@ from tests.support.cluster import Cluster
 from tests.support.commands import controller_in_this_process
 from tests.support.workload import Workload
 
+SESSION_TIMEOUT_MS = 6_000
+"""Of brokers and Regents: short, since some flows wait until the session of a paused one ends."""
+
 _CONTROLLER_ID = 1_000_000_777
 """Of a controller in this process."""
 
@@ -87,9 +90,7 @@ class Stage:
             paused.start()
 
     @contextlib.contextmanager
-    def regent(
-        self, *, session_timeout_ms: int = clusters.SESSION_TIMEOUT_MS
-    ) -> Iterator[RegentProcess]:
+    def regent(self, *, session_timeout_ms: int = SESSION_TIMEOUT_MS) -> Iterator[RegentProcess]:
         """A Regent that is the controller; at the end it gives the cluster back."""
         with clusters.regent(
             self.cluster, zookeeper_session_timeout_ms=session_timeout_ms

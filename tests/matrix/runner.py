@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tests.matrix.flow import Flow, Stage
+from tests.matrix.flow import SESSION_TIMEOUT_MS, Flow, Stage
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.reassigning import create_topic
 from tests.support.workload import consume_all, workload
@@ -60,6 +60,7 @@ def cluster_for_flows(
         version,
         inter_broker_protocol=inter_broker_protocol,
         zookeeper_version=zookeeper_version or version,
+        session_timeout_ms=SESSION_TIMEOUT_MS,
         log_directories=2,
         # a failed log directory is noticed by the next checkpoint
         replica_high_watermark_checkpoint_interval_ms=500,

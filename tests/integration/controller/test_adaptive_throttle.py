@@ -171,7 +171,7 @@ def test_it_follows_another_replica_and_is_gone_at_the_end(
         assert name in counted
         assert f"{name} 0.0" not in counted
 
-    process.kill()
+    cluster.kill_regent(process)
     (left,) = rates(cluster)
     process.start()
     found = wait_for_progress(

@@ -34,7 +34,7 @@ def test_a_killed_brokers_partitions_get_leaders_from_the_isr_and_it_rejoins(
 
     gone = cluster.znodes.watch(f"/brokers/ids/{victim}")
     written = [cluster.znodes.watch(state_path(*tp)) for tp in led]
-    cluster.broker(victim).kill()
+    cluster.kill_broker(victim)
     ended = gone.wait("the end of the broker's session")
     for broker_id in cluster.broker_ids:
         if broker_id != victim:

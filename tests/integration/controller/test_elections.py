@@ -120,7 +120,7 @@ def test_a_request_that_waits_is_carried_out_by_the_controller_that_takes_over(
         cluster.znodes.client.create(
             "/brokers/topics/never-led", b'{"version":1,"partitions":{"0":[8,9]}}'
         )
-        process.process.kill()
+        cluster.kill_regent(process)
         listed = [{"topic": tp.topic, "partition": tp.partition} for tp in partitions]
         content = {"version": 1, "partitions": [never_led, *listed]}
         cluster.znodes.client.create(

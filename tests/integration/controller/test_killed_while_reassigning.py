@@ -61,7 +61,7 @@ def test_all_partitions_arrive_and_each_is_copied_once(cluster: Cluster, figure:
                 request_reassignment(cluster, targets)
                 if killed < KILLS:
                     time.sleep(chance.uniform(0.0, 1.5))  # a moment that nobody has chosen
-                    process.kill()
+                    cluster.kill_regent(process)
                     moved_by_then.append(arrived(cluster, replicas))
                     killed += 1
                     process.start()

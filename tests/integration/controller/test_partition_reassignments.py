@@ -151,6 +151,7 @@ def test_a_cancelled_reassignment_goes_back_to_where_it_was(
         moves.patch("cancelled", desiredState="Running")
         cluster.wait(lambda: under_way(cluster, "cancelled"), "the moves to be under way")
         cluster.broker(3).pause()
+        cluster.broker(3).end_session()
         try:
             moves.wait_for_condition("cancelled", "Reconciling", "True", "BrokersUnavailable")
             found = condition(moves.get("cancelled"), "Ready")
@@ -200,7 +201,7 @@ def test_copies_are_throttled_by_the_brokers_and_not_when_they_have_arrived(
         "topics": ["throttled"],
         "brokers": ["1", "2"],
     }
-    process.kill()
+    cluster.kill_regent(process)
     process.start()
     process.wait_until_active()
     assert throttles(cluster, "throttled")["topics"] == ["throttled"]
@@ -234,7 +235,7 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
             cluster.wait(
                 arrived, f"{least} to arrive", until=lambda n, at=least: n >= at, interval_s=0.02
             )
-            process.kill()
+            cluster.kill_regent(process)
             at_kills.append(arrived())
             process.start()
             process.wait_until_active()
@@ -320,7 +321,7 @@ def test_what_was_moved_is_undone_after_a_kill_and_the_resource_goes_when_its_ti
         return sum(found[p] == origin[p] for p in origin)
 
     cluster.wait(back, "some to be back", until=lambda n: n >= 5, interval_s=0.02)
-    process.kill()
+    cluster.kill_regent(process)
     process.start()
     process.wait_until_active()
     moves.wait_for_condition("undone", "Ready", "True", "ReassignmentUndone")

@@ -55,7 +55,7 @@ def raise_epochs(cluster: Cluster, *, elections: int) -> None:
     """The leader crashes and returns, several times."""
     for _ in range(elections):
         leader = cluster.znodes.state(NAME)["leader"]
-        cluster.broker(leader).kill()
+        cluster.kill_broker(leader)
         cluster.wait(
             lambda: cluster.znodes.state(NAME)["leader"],
             "another broker to lead",

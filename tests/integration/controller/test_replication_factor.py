@@ -33,7 +33,7 @@ def test_replicas_are_added_once_though_regent_is_killed(
         "the first partitions to be on their way",
         interval_s=0.01,
     )
-    process.kill()
+    cluster.kill_regent(process)
     process.start()
     process.wait_until_active()
     resources.wait_for_status("wider", "three replicas", replicas=3, replicaSummary="3/3")

@@ -56,7 +56,8 @@ def test_who_takes_over_leads_what_it_has_not_read(
     first, second = pair
     create_topic(cluster, TOPIC, {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2], 3: [1, 3, 2]})
     first.kill()
-    cluster.broker(1).kill()
+    cluster.kill_broker(1)
+    cluster.end_session_of_controller()
     second.wait_until_active()
     assert metric(second, "regent_standby_copies_total") == 1
     for partition, leader in ((0, 2), (3, 3)):

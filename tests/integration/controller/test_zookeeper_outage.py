@@ -10,7 +10,6 @@ import pytest
 from sandbox import KafkaCluster, KubernetesApi, ZooKeeper, ZooKeeperEnsemble, wait_until
 from sandbox.zookeeper import four_letter_word
 from tests.support.cluster import (
-    SESSION_TIMEOUT_MS,
     Cluster,
     controller_id_of,
     regent,
@@ -20,6 +19,9 @@ from tests.support.resources import Resources, topic
 from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
+
+SHORT_SESSION_MS = 6_000
+"""Of a Regent whose session ends while ZooKeeper is away."""
 
 
 def test_a_restart_of_zookeeper_within_the_session_timeout_changes_nothing(
@@ -54,7 +56,10 @@ def test_an_outage_longer_than_the_session_is_survived_and_clients_do_not_notice
 ) -> None:
     znodes = cluster.znodes
     with regent(
-        cluster, kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
+        cluster,
+        kubeconfig=resources.api.kubeconfig,
+        namespace=resources.namespace,
+        zookeeper_session_timeout_ms=SHORT_SESSION_MS,
     ) as process:
         process.wait_until_active()
         resources.apply(topic("through-the-outage"))
@@ -71,9 +76,9 @@ def test_an_outage_longer_than_the_session_is_survived_and_clients_do_not_notice
         )
         figure("Regent says that it is not ready after", f"{time.monotonic() - killed_at:.1f} s")
         cluster.tools.produce("through-the-outage", ["one", "two", "three"])
-        over_at = killed_at + 1.2 * SESSION_TIMEOUT_MS / 1000
+        over_at = killed_at + 1.2 * SHORT_SESSION_MS / 1000
         wait_until(
-            lambda: time.monotonic() > over_at, timeout_s=120, describe="sessions to be over"
+            lambda: time.monotonic() > over_at, timeout_s=120, describe="its session to be over"
         )
         zookeeper.start()
         figure("ZooKeeper was away for", f"{time.monotonic() - killed_at:.1f} s")

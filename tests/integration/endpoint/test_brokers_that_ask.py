@@ -107,8 +107,7 @@ def test_isrs_shrink_after_a_kill_and_grow_after_a_restart(
     topic = new_topic(cluster)
     with workload(cluster.tools, topic, tmp_path) as producer:
         producer.wait_for_progress()
-        cluster.broker(3).pause()  # its session lives for a while: the leaders have to act
-        cluster.broker(3).kill()
+        cluster.kill_broker(3)
         cluster.wait(
             lambda: states(cluster, topic),
             "the ISRs to shrink",
@@ -223,7 +222,7 @@ def test_a_regent_that_dies_in_a_controlled_shutdown_loses_nothing(
             "the shutdown to begin",
             interval_s=0.001,
         )
-        process.process.kill()
+        cluster.kill_regent(process)
         cluster.wait(lambda: not broker.is_running, "broker 1 to have stopped")
         cluster.wait_for_a_broker_as_controller()
         broker.start()

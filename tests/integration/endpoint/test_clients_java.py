@@ -168,7 +168,7 @@ def test_clients_of_all_releases_at_once_and_a_broker_killed_in_the_middle(
         threads = [threading.Thread(target=describe, args=(release,)) for release in AT_ONCE]
         for thread in threads:
             thread.start()
-        cluster.broker(2).kill()
+        cluster.kill_broker(2)
         producer.wait_for_progress()
         for thread in threads:
             thread.join()

@@ -163,7 +163,7 @@ def test_many_clients_at_once_while_a_broker_is_killed(served: ServedCluster) ->
     threads = [threading.Thread(target=client, args=(number,)) for number in range(6)]
     for thread in threads:
         thread.start()
-    served.cluster.broker(3).kill()
+    served.cluster.kill_broker(3)
     for thread in threads:
         thread.join()
     served.cluster.kafka.start()

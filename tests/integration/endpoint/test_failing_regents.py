@@ -19,7 +19,6 @@ from sandbox import KafkaBroker
 from sandbox.regent_process import RegentProcess
 from tests.integration.endpoint.stopping import assert_stopped_cleanly, has_begun_to_stop, led_by
 from tests.support.cluster import (
-    SESSION_TIMEOUT_MS,
     Cluster,
     cluster_of,
     regent,
@@ -40,6 +39,9 @@ LAG_MS = 2_000
 REGENT_SESSION_MS = 15_000
 """Of a paused Regent: until leaders have asked in vain there is no other one, also on a busy
 machine."""
+
+KILLED_SESSION_MS = 6_000
+"""Of a killed Regent: short, since the other one leads when it ends."""
 
 BROKER_SESSION_MS = 60_000
 """Of brokers: a paused follower has to leave ISRs by the leaders' requests, not by its session."""
@@ -156,7 +158,7 @@ def scene_of(
     topic: str,
     orders: Sequence[Sequence[int]],
     *,
-    regent_session_ms: int = SESSION_TIMEOUT_MS,
+    regent_session_ms: int = KILLED_SESSION_MS,
 ) -> Iterator[Scene]:
     """Two Regents, and a topic that is written to. What was acknowledged is there in the end."""
     assignment = {p: list(orders[p % len(orders)]) for p in range(PARTITIONS)}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from tests.matrix.flow import Flow, Stage
+from tests.matrix.flow import SESSION_TIMEOUT_MS, Flow, Stage
 from tests.matrix.jobs import BrokerFailure, Deletion, Job, Reassignment
 from tests.support.cluster import regent
 
@@ -22,7 +22,7 @@ def _hand_over(stage: Stage) -> None:
         began_before = stage.chance.random() < 0.5
         if began_before:
             job.begin()
-        with regent(stage.cluster) as process:
+        with regent(stage.cluster, zookeeper_session_timeout_ms=SESSION_TIMEOUT_MS) as process:
             if not began_before:
                 job.begin()
             time.sleep(stage.chance.uniform(0.0, _LONGEST_S))
