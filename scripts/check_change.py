@@ -5,7 +5,8 @@
 Tests are chosen by the graph of imports: first the changed test modules, then the test modules
 that import a changed module directly, then those at a distance of two imports, and so on, as long
 as they fit into the time. ``tests/durations.json`` says how long a module takes. Tests that need
-servers are left to ``make test``. A change of the controller's core also runs some seeds of the
+servers are left to ``make test``, except for a smoke test on a cluster that is kept from one check
+to the next (:mod:`scripts.smoke`). A change of the controller's core also runs some seeds of the
 simulation.
 """
 
@@ -27,6 +28,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 _SOURCES: Final = ("operator", "spark_tasks", ".")
 _PACKAGES: Final = ("regent", "regent_rebalance", "sandbox", "benchmarks", "tests")
 _CORE: Final = ("regent.controller", "regent.simulation", "tests.simulation")
+_LIVE: Final = ("regent.", "sandbox.")
 _UNKNOWN_S: Final = 5.0
 """Seconds that a test module without an entry is taken to need."""
 _SEEDS: Final = 20
@@ -113,6 +115,8 @@ def _checks(files: Iterable[Path], *, budget_s: float) -> Iterator[bool]:
     if any(module.startswith(_CORE) for module in changed):
         simulation = [sys.executable, "-m", "tests.simulation", "--seeds", str(_SEEDS)]
         yield _succeeds(f"{_SEEDS} seeds of the simulation", simulation)
+    if any(module.startswith(_LIVE) for module in changed):
+        yield _succeeds("smoke test", [sys.executable, "-m", "scripts.smoke"])
 
 
 def main(arguments: Sequence[str]) -> int:

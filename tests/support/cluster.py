@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -86,6 +87,12 @@ class Cluster:
     def metadata(self, broker_id: int) -> Metadata:
         """What a broker tells clients."""
         return self.connections[broker_id].metadata()
+
+    def in_client_mode(self) -> Cluster:
+        """The same cluster, whose Regents run in client mode: a broker is the controller."""
+        same = copy.copy(self)
+        same.regent_settings = {"inter_broker_listener": BROKERS_LISTENER, "mode": "client"}
+        return same
 
     def close(self) -> None:
         for connection in self.connections.values():

@@ -13,6 +13,7 @@ from sandbox import KafkaCluster, KubernetesApi, ZooKeeper
 from sandbox.definitions import apply_definitions
 from sandbox.regent_process import RegentProcess
 from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
+from tests.support.clusters import Clusters
 from tests.support.resources import Resources
 from tests.support.znodes import Znodes
 
@@ -60,17 +61,26 @@ def zookeeper() -> Iterator[ZooKeeper]:
         yield server
 
 
-@contextlib.contextmanager
-def _three_brokers(connect_string: str, *, session_timeout_ms: int) -> Iterator[Cluster]:
+@pytest.fixture(scope="package")
+def clusters() -> Iterator[Clusters]:
+    """Clusters whose brokers have their own highest protocol version."""
+    with contextlib.closing(Clusters()) as started:
+        yield started
+
+
+@pytest.fixture(scope="package")
+def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
+    connect_string = f"{zookeeper.connect_string}/kafka"
     with (
         KafkaCluster(
             zookeeper=connect_string,
             brokers=3,
             inter_broker_protocol_version="2.6",
-            session_timeout_ms=session_timeout_ms,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            log_directories=2,
             # a broker's controller would move leaders five seconds after its election
             config={"auto.leader.rebalance.enable": False},
-            # who sent what is seen in the brokers' logs
+            # the brokers' logs show the sender of each request
             log_levels={"state.change.logger": "INFO"},
         ) as kafka,
         Znodes(connect_string) as znodes,
@@ -78,21 +88,6 @@ def _three_brokers(connect_string: str, *, session_timeout_ms: int) -> Iterator[
         cluster = Cluster(kafka, znodes)
         yield cluster
         cluster.close()
-
-
-@pytest.fixture(scope="package")
-def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
-    chroot = f"{zookeeper.connect_string}/kafka"
-    with _three_brokers(chroot, session_timeout_ms=SESSION_TIMEOUT_MS) as cluster:
-        yield cluster
-
-
-@pytest.fixture
-def patient_cluster(zookeeper: ZooKeeper) -> Iterator[Cluster]:
-    """Three brokers whose sessions outlast a restart of ZooKeeper on a busy machine, too."""
-    chroot = f"{zookeeper.connect_string}/patient"
-    with _three_brokers(chroot, session_timeout_ms=60_000) as cluster:
-        yield cluster
 
 
 @pytest.fixture(scope="module")

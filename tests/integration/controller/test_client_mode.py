@@ -13,6 +13,7 @@ import pytest
 from sandbox import KubernetesApi
 from sandbox.regent_process import RegentProcess
 from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.clusters import Clusters
 from tests.support.reassigning import (
     create_topic,
     under_way,
@@ -30,14 +31,9 @@ AUTOMATIC = {"policy": "Automatic"}
 
 
 @pytest.fixture(scope="module", params=versions("3.9.1", others=("2.4.1",)))
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """Three brokers, one of which is the controller and stays it: they have their own highest
-    inter.broker.protocol.version, under which a Regent could not be the controller without an
-    endpoint."""
-    with cluster_of(request.param, inter_broker_protocol=None) as cluster:
-        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
-        cluster.wait_for_a_broker_as_controller()
-        yield cluster
+def cluster(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
+    """Three brokers, one of which is the controller and stays it."""
+    return clusters.healthy(request.param).in_client_mode()
 
 
 @pytest.fixture(scope="module")
@@ -317,10 +313,9 @@ def test_with_brokers_before_2_2_topics_are_served_and_the_rest_is_refused_with_
     resources = Resources(kubernetes, "client-old")
     drains = resources.of("drain")
     with cluster_of("1.1.1", inter_broker_protocol=None, zookeeper_version="1.1.1") as cluster:
-        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
         cluster.wait_for_a_broker_as_controller()
         with regent(
-            cluster,
+            cluster.in_client_mode(),
             kubeconfig=kubernetes.kubeconfig,
             namespace="client-old",
             lease_name="old",  # another Regent of this module may hold the usual one
@@ -354,10 +349,9 @@ def test_a_topic_that_grows_while_nobody_controls_the_cluster_can_be_deleted(
     not seen before, never ends the deletion."""
     resources = Resources(kubernetes, "client-grown")
     with cluster_of("1.1.1", inter_broker_protocol=None, zookeeper_version="1.1.1") as cluster:
-        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
         controller = cluster.wait_for_a_broker_as_controller()
         with regent(
-            cluster,
+            cluster.in_client_mode(),
             kubeconfig=kubernetes.kubeconfig,
             namespace="client-grown",
             lease_name="grown",
@@ -373,6 +367,7 @@ def test_a_topic_that_grows_while_nobody_controls_the_cluster_can_be_deleted(
                 interval_s=0.02,
             )
             resources.delete("grown", wait=False)
+            cluster.broker(controller).end_session()
             cluster.wait(
                 lambda: cluster.znodes.controller() or controller,
                 "another controller",

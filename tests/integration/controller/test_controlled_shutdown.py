@@ -15,10 +15,10 @@ from regent.zk_data.broker_notes import SHUTTING_DOWN
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.commands import controller_in_this_process
 from tests.support.figures import Figure
-from tests.support.soak import versions
+from tests.support.soak import soak
 from tests.support.workload import consume_all, workload
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("controller")]
 
 TOPIC = "led-everywhere"
 PARTITIONS = 6
@@ -46,7 +46,7 @@ def leaders(cluster: Cluster) -> list[int]:
     return [state["leader"] for state in states(cluster)]
 
 
-@pytest.mark.parametrize("version", versions("1.1.1", "3.9.1", others=("3.3.2",)))
+@pytest.mark.parametrize("version", ["1.1.1", "3.3.2", "3.9.1"])
 def test_a_broker_that_is_relieved_first_can_be_stopped_under_load(
     version: str, tmp_path: Path, figure: Figure
 ) -> None:

@@ -18,7 +18,7 @@ from regent.protocol.error_codes import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from sandbox import KafkaTools
-from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, regent
 from tests.support.commands import controller_in_this_process, elect
 from tests.support.figures import Figure
 from tests.support.soak import versions
@@ -64,7 +64,7 @@ def wait_for_leaders(
     )
 
 
-@pytest.mark.parametrize("version", versions("1.1.1", "2.8.2", others=("2.4.1",)))
+@pytest.mark.parametrize("version", versions("2.8.2", others=("1.1.1", "2.4.1")))
 def test_kafkas_own_tool_elects_preferred_leaders(
     cluster: Cluster,
     topics: Callable[[str], list[TopicPartition]],
@@ -198,15 +198,9 @@ def test_commands_elect_preferred_and_unclean_leaders_with_an_outcome_for_each_p
     cluster.wait_for_a_broker_as_controller()
 
 
-@pytest.mark.parametrize("version", ["1.1.1"])
 def test_after_the_restart_of_a_broker_its_leaders_come_back_under_load(
-    version: str, tmp_path: Path, figure: Figure
+    cluster: Cluster, tmp_path: Path, figure: Figure
 ) -> None:
-    with cluster_of(version) as cluster:
-        balance_under_load(cluster, tmp_path, figure)
-
-
-def balance_under_load(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
     cluster.tools.topics("--create", "--topic=balanced", "--replica-assignment=1:2:3,1:3:2,2:1:3")
     partitions = [TopicPartition("balanced", partition) for partition in range(3)]
     with regent(

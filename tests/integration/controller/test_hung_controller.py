@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 
 import pytest
 
 from sandbox import KubernetesApi
 from tests.integration.controller.test_client_mode import assign, reassignment
-from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import regent
+from tests.support.clusters import Clusters
 from tests.support.reassigning import create_topic
 from tests.support.resources import Resources, topic
 
@@ -19,16 +19,8 @@ SOON_S = 30.0
 """An answer is waited for 40 seconds."""
 
 
-@pytest.fixture
-def cluster() -> Iterator[Cluster]:
-    """Brokers of which one may hang for a while: it stays the controller."""
-    with cluster_of("3.9.1", inter_broker_protocol=None, session_timeout_ms=60_000) as cluster:
-        cluster.regent_settings = {"inter_broker_listener": "BROKERS", "mode": "client"}
-        cluster.wait_for_a_broker_as_controller()
-        yield cluster
-
-
-def test_only_what_it_is_asked_waits_for_it(cluster: Cluster, kubernetes: KubernetesApi) -> None:
+def test_only_what_it_is_asked_waits_for_it(clusters: Clusters, kubernetes: KubernetesApi) -> None:
+    cluster = clusters.healthy("3.9.1").in_client_mode()
     topics = Resources(kubernetes, "hung-controller")
     moves = topics.of("reassignment")
     controller_id = cluster.wait_for_announced_controller()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -23,64 +24,58 @@ TOPIC = "striped"
 PARTITIONS = range(4)
 
 
-@pytest.mark.parametrize("version", versions("1.1.1", "3.9.1", others=("2.4.1",)))
-def test_what_a_broker_is_to_delete_outlives_its_start_without_the_disk(version: str) -> None:
-    with cluster_of(version, log_directories=2) as cluster:
-        start_without_a_disk(cluster)
+@pytest.fixture(scope="module", params=versions("3.9.1", others=("1.1.1", "2.4.1")))
+def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+    """Brokers with two log directories, which notice a failed one by the next checkpoint."""
+    with cluster_of(
+        request.param, log_directories=2, replica_high_watermark_checkpoint_interval_ms=500
+    ) as started:
+        yield started
 
 
-def start_without_a_disk(cluster: Cluster) -> None:
+def test_what_a_broker_is_to_delete_outlives_its_start_without_the_disk(cluster: Cluster) -> None:
     znodes = cluster.znodes
     directory = LogDirectory(cluster, 1)
     with regent(cluster) as process:
         process.wait_until_active()
-        for topic in ("leaving", "staying"):
+        for topic in ("removed", "staying"):
             znodes.client.create(
                 f"/brokers/topics/{topic}", b'{"version":1,"partitions":{"0":[1,2],"1":[1,2]}}'
             )
             cluster.wait_for_leader(topic, 1)
         cluster.wait_in_sync()
         held = cluster.wait(
-            lambda: [p for p in range(2) if directory.holds("leaving", p)],
+            lambda: [p for p in range(2) if directory.holds("removed", p)],
             "the broker to create a replica in its second log directory",
         )
 
         cluster.kill_broker(1)
-        znodes.client.create("/admin/delete_topics/leaving")
-        cluster.wait(lambda: znodes.assignment("leaving") is None, "the deletion to be over")
+        znodes.client.create("/admin/delete_topics/removed")
+        cluster.wait(lambda: znodes.assignment("removed") is None, "the deletion to be over")
         directory.fail()
         cluster.broker(1).start()
         cluster.wait(
             lambda: '"Notes about stray replicas kept' in process.process.log_of_this_run(),
             "the broker to say that it lacks a log directory",
         )
-        assert znodes.children(strays_on(1)) == ["leaving"]
+        assert znodes.children(strays_on(1)) == ["removed"]
 
         cluster.kill_broker(1)
         directory.mend()
-        assert [p for p in range(2) if directory.holds("leaving", p)] == held
+        assert [p for p in range(2) if directory.holds("removed", p)] == held
         cluster.broker(1).start()
         cluster.wait(
             lambda: znodes.children(strays_on(1)),
             "the rest to be deleted",
             until=lambda notes: not notes,
         )
-        assert not any(directory.holds("leaving", partition) for partition in range(2))
+        assert not any(directory.holds("removed", partition) for partition in range(2))
         cluster.wait_in_sync("staying")
 
 
-@pytest.mark.parametrize("version", versions("3.9.1", others=("2.4.1",)))
 def test_leaders_leave_a_failed_log_directory_and_its_replicas_return_after_a_restart(
-    version: str, tmp_path: Path, figure: Figure
+    cluster: Cluster, tmp_path: Path, figure: Figure
 ) -> None:
-    # a failure is noticed by the next checkpoint
-    with cluster_of(
-        version, log_directories=2, replica_high_watermark_checkpoint_interval_ms=500
-    ) as cluster:
-        fail_and_return(cluster, tmp_path, figure)
-
-
-def fail_and_return(cluster: Cluster, tmp_path: Path, figure: Figure) -> None:
     znodes = cluster.znodes
     tools = KafkaTools(cluster.kafka.bootstrap_servers)
     directory = LogDirectory(cluster, 1)

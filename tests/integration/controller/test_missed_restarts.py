@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, regent
+from tests.support.clusters import Clusters
 from tests.support.reassigning import create_topic
 from tests.support.soak import versions
 from tests.support.workload import consume_all, workload
@@ -20,8 +21,11 @@ TOPIC = "ledger"
 
 
 @pytest.mark.parametrize("version", versions("3.9.1", others=("1.1.1", "2.4.1", "2.8.2")))
-def test_what_it_has_lost_its_followers_keep(version: str, tmp_path: Path) -> None:
-    with cluster_of(version, inter_broker_protocol=None) as cluster, regent(cluster) as process:
+def test_what_it_has_lost_its_followers_keep(
+    version: str, clusters: Clusters, tmp_path: Path
+) -> None:
+    cluster = clusters.healthy(version)
+    with regent(cluster) as process:
         process.wait_until_active()
         create_topic(cluster, TOPIC, {0: [2, 3]})
         with workload(cluster.tools, TOPIC, tmp_path) as producer:

@@ -2,27 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from sandbox import wait_until
-from sandbox.kafka_jars import DEFAULT_VERSION
-from tests.support.cluster import Cluster, cluster_of
+from tests.support.cluster import Cluster
 from tests.support.resources import TIMEOUT_S, Resources, condition, topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 
 DAY_S = 86_400
-
-
-@pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    """Brokers that stay alive for ZooKeeper while one of them hangs."""
-    with cluster_of(DEFAULT_VERSION, session_timeout_ms=60_000) as started:
-        started.wait_for_a_broker_as_controller()
-        yield started
 
 
 def protected(name: str, *, idle_s: int = DAY_S) -> dict[str, object]:

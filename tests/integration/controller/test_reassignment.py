@@ -31,7 +31,7 @@ COMPLETE = re.compile(r" completed successfully|Reassignment of partition \S+ is
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 
-@pytest.mark.parametrize("version", versions("1.1.1", "2.8.2", others=("2.4.1",)))
+@pytest.mark.parametrize("version", versions("2.8.2", others=("1.1.1", "2.4.1")))
 def test_kafkas_own_tool_moves_partitions_and_verifies_it(
     cluster: Cluster, version: str, tmp_path: Path
 ) -> None:

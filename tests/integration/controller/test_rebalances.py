@@ -18,7 +18,8 @@ from sandbox.regent_process import RegentProcess
 from tests.integration.controller.test_partition_reassignments import (
     reassignment,
 )
-from tests.support.cluster import BROKERS_LISTENER, Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, regent
+from tests.support.clusters import Clusters
 from tests.support.figures import Figure
 from tests.support.metadata import Partition
 from tests.support.reassigning import (
@@ -58,14 +59,9 @@ def side(request: pytest.FixtureRequest) -> Side:
 
 
 @pytest.fixture(scope="module")
-def cluster(side: Side) -> Iterator[Cluster]:
-    """Brokers of the module's own: a plan is for all topics, also those that other tests leave."""
-    is_client = side.mode == "client"
-    with cluster_of(side.version, inter_broker_protocol=None if is_client else "2.6") as own:
-        if is_client:
-            own.regent_settings = {"inter_broker_listener": BROKERS_LISTENER, "mode": "client"}
-        own.wait_for_a_broker_as_controller()
-        yield own
+def cluster(side: Side, clusters: Clusters) -> Cluster:
+    cluster = clusters.healthy(side.version)
+    return cluster.in_client_mode() if side.mode == "client" else cluster
 
 
 @pytest.fixture(scope="module")

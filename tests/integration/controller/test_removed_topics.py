@@ -8,7 +8,8 @@ from __future__ import annotations
 import pytest
 
 from regent.zk_data import paths
-from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, regent
+from tests.support.clusters import Clusters
 from tests.support.reassigning import create_topic
 from tests.support.soak import soak
 
@@ -18,17 +19,17 @@ NAME = "removed"
 VANISHED = "Topics have vanished from ZooKeeper"
 
 
-@pytest.mark.parametrize(
-    ("version", "inter_broker_protocol"),
-    [("2.4.1", None), pytest.param("3.9.1", "2.6", marks=soak("versions"))],
-)
-def test_the_next_topic_of_that_name_is_served(
-    version: str, inter_broker_protocol: str | None
-) -> None:
-    with (
-        cluster_of(version, inter_broker_protocol=inter_broker_protocol) as cluster,
-        regent(cluster) as process,
-    ):
+def test_the_next_topic_of_that_name_is_served(cluster: Cluster) -> None:
+    next_topic_is_served(cluster)
+
+
+@soak("versions")
+def test_the_next_topic_is_served_by_brokers_of_2_4(clusters: Clusters) -> None:
+    next_topic_is_served(clusters.healthy("2.4.1"))
+
+
+def next_topic_is_served(cluster: Cluster) -> None:
+    with regent(cluster) as process:
         process.wait_until_active()
         create_topic(cluster, NAME, {0: [1, 2, 3]})
         cluster.wait_in_sync(NAME)

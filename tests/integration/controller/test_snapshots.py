@@ -46,52 +46,56 @@ def on_disk(cluster: Cluster, broker_id: int, topic: str, partition: int) -> int
     return sum(log.stat().st_size for log in logs)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("version", "tells_capacity"),
-    [pytest.param("2.4.1", False, marks=soak("versions")), ("3.9.1", True)],
-)
 def test_a_snapshot_is_what_the_brokers_have_and_changes_nothing(
-    version: str, tells_capacity: bool, tmp_path: Path
+    cluster: Cluster, tmp_path: Path
 ) -> None:
-    assignment = {0: [1, 2], 1: [2, 3], 2: [1, 2], 3: [1, 3]}
-    with cluster_of(version, log_directories=2) as cluster:
+    is_what_the_brokers_have(cluster, tmp_path, tells_capacity=True)
+
+
+@soak("versions")
+def test_a_snapshot_of_brokers_that_do_not_tell_their_capacity(tmp_path: Path) -> None:
+    with cluster_of("2.4.1", log_directories=2) as cluster:
         cluster.wait_for_a_broker_as_controller()
-        create_topic(cluster, "orders", assignment)
-        produce(cluster, "orders", 2000)
-        before = cluster.znodes.dump()
-        file = tmp_path / "snapshot.json"
-        outcome = take(cluster, file)
-        assert outcome.exit_code == 0, outcome
-        assert cluster.znodes.dump() == before
-        assert f"{file}: 3 brokers, 1 topics, 4 partitions, 8 replicas" in outcome.stdout
+        is_what_the_brokers_have(cluster, tmp_path, tells_capacity=False)
 
-        found = read(file)
-        assert [broker["id"] for broker in found["brokers"]] == [1, 2, 3]
-        capacities = [broker["diskBytes"] for broker in found["brokers"]]
-        assert all(capacities) if tells_capacity else capacities == [None] * 3
-        assert ("the capacity of the disks" in outcome.stderr) is not tells_capacity
-        assert found["partitions"] == [
-            {
-                "topic": "orders",
-                "partition": partition,
-                "replicas": replicas,
-                "leader": cluster.znodes.state("orders", partition)["leader"],
-                "sizes": [on_disk(cluster, broker, "orders", partition) for broker in replicas],
-                "isr": cluster.znodes.state("orders", partition)["isr"],
-            }
-            for partition, replicas in assignment.items()
-        ]
-        assert sum(sum(p["sizes"]) for p in found["partitions"]) > 2 * 2000 * RECORD_BYTES
-        assert run_regent("plan", file).exit_code == 0
 
-        cluster.kill_broker(3)
-        outcome = take(cluster, file)
-        assert outcome.exit_code == 9, outcome
-        assert "broker 3 is not alive: the sizes of its 2 replicas" in outcome.stderr
-        brokers = {broker["id"]: broker["alive"] for broker in read(file)["brokers"]}
-        assert brokers == {1: True, 2: True, 3: False}
-        assert [p["sizes"][-1] for p in read(file)["partitions"]].count(-1) == 2
+def is_what_the_brokers_have(cluster: Cluster, tmp_path: Path, *, tells_capacity: bool) -> None:
+    assignment = {0: [1, 2], 1: [2, 3], 2: [1, 2], 3: [1, 3]}
+    create_topic(cluster, "orders", assignment)
+    produce(cluster, "orders", 2000)
+    before = cluster.znodes.dump()
+    file = tmp_path / "snapshot.json"
+    outcome = take(cluster, file)
+    assert outcome.exit_code == 0, outcome
+    assert cluster.znodes.dump() == before
+    assert f"{file}: 3 brokers, 1 topics, 4 partitions, 8 replicas" in outcome.stdout
+
+    found = read(file)
+    assert [broker["id"] for broker in found["brokers"]] == [1, 2, 3]
+    capacities = [broker["diskBytes"] for broker in found["brokers"]]
+    assert all(capacities) if tells_capacity else capacities == [None] * 3
+    assert ("the capacity of the disks" in outcome.stderr) is not tells_capacity
+    assert found["partitions"] == [
+        {
+            "topic": "orders",
+            "partition": partition,
+            "replicas": replicas,
+            "leader": cluster.znodes.state("orders", partition)["leader"],
+            "sizes": [on_disk(cluster, broker, "orders", partition) for broker in replicas],
+            "isr": cluster.znodes.state("orders", partition)["isr"],
+        }
+        for partition, replicas in assignment.items()
+    ]
+    assert sum(sum(p["sizes"]) for p in found["partitions"]) > 2 * 2000 * RECORD_BYTES
+    assert run_regent("plan", file).exit_code == 0
+
+    cluster.kill_broker(3)
+    outcome = take(cluster, file)
+    assert outcome.exit_code == 9, outcome
+    assert "broker 3 is not alive: the sizes of its 2 replicas" in outcome.stderr
+    brokers = {broker["id"]: broker["alive"] for broker in read(file)["brokers"]}
+    assert brokers == {1: True, 2: True, 3: False}
+    assert [p["sizes"][-1] for p in read(file)["partitions"]].count(-1) == 2
 
 
 def test_a_file_that_cannot_be_written_is_named(cluster: Cluster, tmp_path: Path) -> None:

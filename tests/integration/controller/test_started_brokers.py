@@ -9,10 +9,10 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.kafka_jars import version_tuple
-from tests.support.cluster import DEADLINE_S, cluster_of, regent
+from tests.support.cluster import DEADLINE_S, Cluster, cluster_of, regent
 from tests.support.metadata import Connection, Metadata
 from tests.support.reassigning import create_topic
-from tests.support.soak import versions
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -20,18 +20,28 @@ PARTITIONS = 600
 """The broker is busy with the leadership of so many for long enough to be asked meanwhile."""
 
 
-@pytest.mark.parametrize("version", versions("3.9.1", others=("1.1.1", "2.4.1")))
-def test_a_broker_that_has_started_denies_no_topic(version: str) -> None:
+def test_a_broker_that_has_started_denies_no_topic(cluster: Cluster) -> None:
     """Clients go on to the next broker as long as one names no brokers. When it does, they believe
     it: producers fail records of a topic that it does not name, groups give its partitions up."""
-    with cluster_of(version, brokers=2) as cluster, regent(cluster) as process:
+    denies_no_topic(cluster)
+
+
+@soak("versions")
+@pytest.mark.parametrize("version", ["1.1.1", "2.4.1"])
+def test_a_broker_of_an_older_version_denies_no_topic(version: str) -> None:
+    with cluster_of(version, brokers=2) as cluster:
+        denies_no_topic(cluster)
+
+
+def denies_no_topic(cluster: Cluster) -> None:
+    with regent(cluster) as process:
         process.wait_until_active()
         create_topic(cluster, "many", {p: [1 + p % 2, 2 - p % 2] for p in range(PARTITIONS)})
         cluster.wait_for_consistency()
         broker = cluster.broker(1)
         broker.stop()
         broker.launch()
-        for metadata in answers(broker.port, version):
+        for metadata in answers(broker.port, cluster.kafka.version):
             named = len(metadata.partitions)
             assert named in ((0, PARTITIONS) if not metadata.brokers else (PARTITIONS,))
             if named:

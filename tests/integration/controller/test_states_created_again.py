@@ -3,12 +3,11 @@ skip what has a lower one than they know. They answer without an error."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from sandbox.kafka_jars import DEFAULT_VERSION
-from tests.support.cluster import Cluster, cluster_of, regent
+from tests.support.cluster import Cluster, regent
+from tests.support.clusters import Clusters
 from tests.support.znodes import state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -17,10 +16,15 @@ TOPIC = "copied"
 SET_BACK = "States of partitions were created again"
 
 
-@pytest.fixture(scope="module", params=["2.6", None], ids=["write ISRs", "ask for ISRs"])
-def fresh_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    with cluster_of(DEFAULT_VERSION, inter_broker_protocol=request.param) as made:
-        yield made
+@pytest.fixture(params=["write ISRs", "ask for ISRs"])
+def brokers(
+    request: pytest.FixtureRequest, kafka_and_znodes: Cluster, clusters: Clusters
+) -> Cluster:
+    if request.param == "ask for ISRs":
+        return clusters.healthy(DEFAULT_VERSION)
+    kafka_and_znodes.restore()
+    kafka_and_znodes.delete_topics()
+    return kafka_and_znodes
 
 
 def version_of(cluster: Cluster) -> int:
@@ -40,8 +44,8 @@ def create_again(cluster: Cluster) -> None:
     assert version_of(cluster) == 0
 
 
-def test_a_new_leader_leads(fresh_cluster: Cluster) -> None:
-    cluster = fresh_cluster
+def test_a_new_leader_leads(brokers: Cluster) -> None:
+    cluster = brokers
     with regent(cluster) as process:
         process.wait_until_active()
         cluster.znodes.create_topic(TOPIC, {0: [1, 2, 3]})
@@ -68,8 +72,8 @@ def test_a_new_leader_leads(fresh_cluster: Cluster) -> None:
         cluster.wait_for_consistency()
 
 
-def test_a_state_that_was_deleted_keeps_nobody_from_leading(fresh_cluster: Cluster) -> None:
-    cluster, topic = fresh_cluster, "deleted"
+def test_a_state_that_was_deleted_keeps_nobody_from_leading(brokers: Cluster) -> None:
+    cluster, topic = brokers, "deleted"
     with regent(cluster) as process:
         process.wait_until_active()
         cluster.znodes.create_topic(topic, {0: [1, 2, 3]})

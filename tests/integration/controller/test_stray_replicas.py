@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
@@ -23,10 +22,9 @@ RECORDS = "".join(f"record {number}\n" for number in range(1000))
 
 def log_sizes(cluster: Cluster, name: str) -> dict[str, int]:
     """Bytes of each replica that a broker has of a topic, but for those being deleted."""
-    directories = Path(str(cluster.broker(AWAY).config["log.dirs"]))
     return {
         path.name: sum(segment.stat().st_size for segment in path.glob("*.log"))
-        for path in directories.glob(f"{name}-*")
+        for path in cluster.broker(AWAY).state_path.glob(f"data*/{name}-*")
         if not path.name.endswith("-delete")
     }
 

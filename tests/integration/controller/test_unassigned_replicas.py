@@ -11,8 +11,9 @@ from regent.controller.brokers import unassigned_replicas
 from tests.support.cluster import Cluster, cluster_of
 from tests.support.commands import controller_in_this_process
 from tests.support.reassigning import create_topic, hosts
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("controller")]
 
 TOPIC = "left-by-a-broker"
 

@@ -25,9 +25,9 @@ SHORT_SESSION_MS = 6_000
 
 
 def test_a_restart_of_zookeeper_within_the_session_timeout_changes_nothing(
-    patient_cluster: Cluster, zookeeper: ZooKeeper, resources: Resources, figure: Figure
+    cluster: Cluster, zookeeper: ZooKeeper, resources: Resources, figure: Figure
 ) -> None:
-    cluster, znodes = patient_cluster, patient_cluster.znodes
+    znodes = cluster.znodes
     with regent(
         cluster,
         kubeconfig=resources.api.kubeconfig,

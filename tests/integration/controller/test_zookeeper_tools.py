@@ -25,7 +25,7 @@ def process(cluster: Cluster) -> Iterator[RegentProcess]:
         yield started
 
 
-@pytest.mark.parametrize("version", versions("1.1.1", "2.8.2", others=("2.4.1",)))
+@pytest.mark.parametrize("version", versions("2.8.2", others=("1.1.1", "2.4.1")))
 def test_topics_are_created_grown_configured_and_deleted(
     cluster: Cluster, process: RegentProcess, version: str
 ) -> None:
