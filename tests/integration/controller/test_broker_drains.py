@@ -15,6 +15,7 @@ from sandbox.regent_process import RegentProcess
 from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.support.reassigning import create_topic, under_way, wait_for_hosts
 from tests.support.resources import Resources, condition
+from tests.support.soak import soak
 from tests.support.throttling import held_back
 from tests.support.znodes import Znodes
 
@@ -196,6 +197,7 @@ def test_leaders_leave_for_a_maintenance_and_what_would_fail_is_named(
     drains.delete("two")
 
 
+@soak("controller")  # the brokers are asked once in a minute
 def test_brokers_that_need_more_replicas_in_sync_by_now_are_not_drained_any_more(
     cluster: Cluster, drains: Resources, process: RegentProcess
 ) -> None:

@@ -24,6 +24,7 @@ from tests.support.cluster import SESSION_TIMEOUT_MS, Cluster, regent
 from tests.support.figures import Figure
 from tests.support.reassigning import create_topic, wait_for_hosts
 from tests.support.resources import TIMEOUT_S, Resources, condition, topic
+from tests.support.soak import soak
 from tests.support.workload import consume_all, workload
 from tests.support.znodes import Znodes, difference
 
@@ -45,7 +46,9 @@ DETAIL_WRITE_S = 2.0
 """How long writing a detail that is due may take."""
 
 
-@pytest.fixture(scope="module", params=["controller", "client"])
+@pytest.fixture(
+    scope="module", params=["controller", pytest.param("client", marks=soak("controller"))]
+)
 def mode(request: pytest.FixtureRequest) -> str:
     """The setting of that name."""
     mode: str = request.param

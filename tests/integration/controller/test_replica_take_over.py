@@ -12,6 +12,7 @@ import pytest
 
 from sandbox.regent_process import RegentProcess
 from tests.support.cluster import Cluster, cluster_of, controller_id_of
+from tests.support.clusters import Clusters
 from tests.support.figures import Figure
 from tests.support.reassigning import create_topic
 from tests.support.replica_pair import Pair, pair_of
@@ -39,8 +40,11 @@ PRESENCE = "/regent/election-presence"
         pytest.param(("3.9.1", None), id="3.9.1"),
     ],
 )
-def cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
+def cluster(request: pytest.FixtureRequest, clusters: Clusters) -> Iterator[Cluster]:
     version, protocol = request.param
+    if protocol is None:
+        yield clusters.healthy(version)
+        return
     with cluster_of(version, inter_broker_protocol=protocol) as cluster:
         cluster.restore()
         yield cluster
@@ -89,7 +93,7 @@ def test_one_that_is_killed_is_followed_at_once(pair: Pair, tmp_path: Path, figu
 
 
 def test_one_that_was_killed_and_started_again_does_not_wait_for_its_former_self(
-    pair: Pair, tmp_path: Path, figure: Figure
+    pair: Pair, figure: Figure
 ) -> None:
     """It stands behind its own former place, which lives as long as the session of the dead one."""
     cluster, znodes = pair.cluster, pair.cluster.znodes
@@ -97,21 +101,20 @@ def test_one_that_was_killed_and_started_again_does_not_wait_for_its_former_self
     # Registrations are named by their sessions.
     former = set(znodes.children(PRESENCE))
     assert len(former) == 2
-    with written(cluster, "restarted", tmp_path, figure):
-        pair.standby.kill()
-        pair.standby.start()
-        logs = [pair.active.log_path, pair.standby.log_path]
-        cluster.wait(lambda: len(znodes.children(QUEUE)) == 3, "it to queue up", logs=logs)
-        cluster.wait(lambda: None in others(pair.standby), "it to hear the other one", logs=logs)
-        began = time.monotonic()
-        pair.active.kill()
-        elected = pair.wait_for_take_over()
-        # It has not waited for them: both sessions live.
-        assert former < set(znodes.children(PRESENCE))
-        assert len(znodes.children(QUEUE)) == 1
-        figure("SIGKILL to elected, restarted before", f"{(elected - began) * 1000:.0f} ms")
-        pair.standby.wait_until_active()
-        cluster.wait_for_announced_controller()
+    pair.standby.kill()
+    pair.standby.start()
+    logs = [pair.active.log_path, pair.standby.log_path]
+    cluster.wait(lambda: len(znodes.children(QUEUE)) == 3, "it to queue up", logs=logs)
+    cluster.wait(lambda: None in others(pair.standby), "it to hear the other one", logs=logs)
+    began = time.monotonic()
+    pair.active.kill()
+    elected = pair.wait_for_take_over()
+    # It has not waited for them: both sessions live.
+    assert former < set(znodes.children(PRESENCE))
+    assert len(znodes.children(QUEUE)) == 1
+    figure("SIGKILL to elected, restarted before", f"{(elected - began) * 1000:.0f} ms")
+    pair.standby.wait_until_active()
+    cluster.wait_for_announced_controller()
     assert znodes.controller_epoch() == epoch + 1
     (reported,) = [
         entry
@@ -202,19 +205,16 @@ def test_a_second_killed_one_is_followed_while_the_first_is_registered(cluster: 
         pair.active.start()
 
 
-def test_one_that_is_stopped_hands_over_to_the_other(
-    pair: Pair, tmp_path: Path, figure: Figure
-) -> None:
+def test_one_that_is_stopped_hands_over_to_the_other(pair: Pair, figure: Figure) -> None:
     cluster, epoch = pair.cluster, pair.cluster.znodes.controller_epoch()
-    with written(cluster, "stopped", tmp_path, figure):
-        began = time.monotonic()
-        pair.active.process.terminate()
-        elected = pair.wait_for_take_over()
-        figure("SIGTERM to elected", f"{(elected - began) * 1000:.0f} ms")
-        pair.standby.wait_until_active()
-        pair.active.stop()
-        assert pair.active.process.exit_code == 0
-        assert has_logged(pair.active, "Another replica has taken over")
+    began = time.monotonic()
+    pair.active.process.terminate()
+    elected = pair.wait_for_take_over()
+    figure("SIGTERM to elected", f"{(elected - began) * 1000:.0f} ms")
+    pair.standby.wait_until_active()
+    pair.active.stop()
+    assert pair.active.process.exit_code == 0
+    assert has_logged(pair.active, "Another replica has taken over")
     assert cluster.znodes.controller_epoch() == epoch + 1
     assert sum(suspicions(pair.standby).values()) == 0
     cluster.wait_for_consistency()
