@@ -48,6 +48,14 @@ class Resources:
         for resource in resources:
             self.client.apply(resource, namespace=self.namespace)
 
+    def create(self, resource: dict[str, Any]) -> None:
+        """Create a resource of this kind.
+
+        Raises:
+            CommandError: the API server refuses the resource.
+        """
+        self.client.create(self._collection, resource)
+
     def patch(self, name: str, **spec: Any) -> None:
         self.client.patch(f"{self._collection}/{name}", {"spec": spec})
 

@@ -217,13 +217,13 @@ def test_what_cannot_be_is_refused_and_nothing_is_moved(
 ) -> None:
     for spec, text in (
         ({"mode": "All"}, "Unsupported value"),
-        ({"broker": 1}, 'unknown field "broker"'),
+        ({"broker": 1}, 'unknown field "spec.broker"'),
         ({"timeoutSeconds": 0}, "greater than or equal to 1"),
     ):
         with pytest.raises(SandboxError, match=re.escape(text)):
-            drains.apply(drain_of("bad", 1, **spec))
+            drains.create(drain_of("bad", 1, **spec))
     with pytest.raises(SandboxError, match="Duplicate value"):
-        drains.apply(drain_of("bad", 1, 1))
+        drains.create(drain_of("bad", 1, 1))
     create_topic(cluster, "everywhere", {0: [1, 2, 3, 4], 1: [3, 4]})
     before = assignments(cluster, "everywhere", "led")
     drains.apply(drain_of("both", 2, 4))

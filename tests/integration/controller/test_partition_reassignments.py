@@ -109,7 +109,7 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
         ({"assignments": good, "rebalance": {}}, "set exactly one of"),
         ({"rebalance": {"goals": ["CpuUsageDistributionGoal"]}}, "Unsupported value"),
         ({"rebalance": {"drainedBrokers": [1, 1]}}, "Duplicate value"),
-        ({"assignments": good, "throttel": 1}, 'unknown field "throttel"'),
+        ({"assignments": good, "throttel": 1}, 'unknown field "spec.throttel"'),
         ({"assignments": assign("mistaken", {0: [1, 1]})}, "Duplicate value"),
         ({"replicationFactor": {"mistaken": 0}}, "greater than or equal to 1"),
         ({"assignments": good, "approval": {"planHash": "yes"}}, "planHash"),
@@ -117,7 +117,7 @@ def test_mistakes_are_refused_by_the_api_server_or_all_named_at_once(
         ({"assignments": good, "ttlSecondsAfterFinished": -1}, "greater than or equal to 0"),
     ):
         with pytest.raises(SandboxError, match=re.escape(text)):
-            moves.apply(reassignment("mistaken", **spec))
+            moves.create(reassignment("mistaken", **spec))
     bad = [*assign("mistaken", {0: [1, 9], 7: [1]}), *assign("nowhere", {0: [1]})]
     moves.apply(reassignment("mistaken", assignments=bad))
     moves.wait_for_condition("mistaken", "Reconciling", "True", "UnknownTopic")

@@ -35,7 +35,7 @@ def tree(cluster: Cluster, resources: Resources) -> dict[str, Znode]:
             "set replicas or replicaAssignment, not both",
         ),
         (topic("twice-the-same", replicaAssignment=[[1, 1]], partitions=1), "replicaAssignment"),
-        (topic("unknown-field", retention=1), 'unknown field "retention"'),
+        (topic("unknown-field", retention=1), 'unknown field "spec.retention"'),
         (topic("no-scalar", config={"retention.ms": {"days": 1}}), "spec.config"),
         (topic("too-many", partitions=10_001), "less than or equal to 10000"),
     ],
@@ -49,7 +49,7 @@ def test_what_the_resource_itself_tells_is_refused_by_the_api_server(
     said: str,
 ) -> None:
     with pytest.raises(CommandError) as refused:
-        resources.apply(manifest)
+        resources.create(manifest)
     assert said in str(refused.value)
     assert not difference(tree, cluster.znodes.dump())
 
