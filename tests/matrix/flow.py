@@ -1,4 +1,4 @@
-"""What a flow is: something that happens to a cluster while records are written to it."""
+"""Flows: something happens to a cluster while a producer writes records."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.support.commands import controller_in_this_process
 from tests.support.workload import Workload
 
 SESSION_TIMEOUT_MS = 6_000
-"""Of brokers and Regents: short, since some flows wait until the session of a paused one ends."""
+"""Session timeout of brokers and Regents: some flows wait for the end of such a session."""
 
 _CONTROLLER_ID = 1_000_000_777
 """Of a controller in this process."""

@@ -19,7 +19,7 @@ from tests.support.metadata import Connection, Leadership, Metadata, Partition
 from tests.support.znodes import Znodes
 
 SESSION_TIMEOUT_MS = 60_000
-"""Of brokers and Regents: no session ends by chance on a busy machine. Tests end sessions."""
+"""Session timeout of brokers and Regents: on a busy machine, too, only tests end sessions."""
 
 DEADLINE_S = 180.0
 """For everything that is merely awaited. Nothing should come near it."""

@@ -41,7 +41,7 @@ REGENT_SESSION_MS = 15_000
 machine."""
 
 KILLED_SESSION_MS = 6_000
-"""Of a killed Regent: short, since the other one leads when it ends."""
+"""Session timeout of a killed Regent: the second Regent leads when that session ends."""
 
 BROKER_SESSION_MS = 60_000
 """Of brokers: a paused follower has to leave ISRs by the leaders' requests, not by its session."""
