@@ -1,6 +1,6 @@
 """A folder of resources, as Git keeps it, applied to a real cluster under load.
 
-Fifty KafkaTopics, a PartitionReassignment and a BrokerDrain arrive at the same time, on five
+Twenty KafkaTopics, a PartitionReassignment and a BrokerDrain arrive at the same time, on five
 brokers in three racks. All of them become what they declare, nothing that was acknowledged is lost,
 and applying the same folder again writes nothing anywhere. Once with Regent as the controller, once
 in client mode, where a broker is.
@@ -32,7 +32,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RACKS = {1: "a", 2: "b", 3: "c", 4: "a", 5: "b"}
 DRAINED = 5
-TOPICS = 50
+TOPICS = 20
 MOVED = {p: [4, 2, 3] if p % 2 else [3, 4, 2] for p in range(6)}
 BUSY = {
     "busy-drained": {p: [5, 1, 3] if p % 2 else [1, 3, 5] for p in range(4)},
@@ -91,7 +91,7 @@ def process(cluster: Cluster, resources: Resources, mode: str) -> Iterator[Regen
 
 
 def topics() -> list[dict[str, Any]]:
-    """Fifty KafkaTopics of different shapes; the busy ones are among them."""
+    """Twenty KafkaTopics of different shapes; the busy ones are among them."""
     safe = {"min.insync.replicas": 2}
     busy = [topic(name, partitions=len(BUSY[name]), replicas=3, config=safe) for name in BUSY]
     others = [
@@ -135,6 +135,11 @@ class Folder:
     def __init__(self, path: Path, resources: Resources, cluster: Cluster, audit: Path) -> None:
         self._path = path
         self._resources = resources
+        self._by_kind = {
+            "KafkaTopic": resources,
+            "PartitionReassignment": resources.of("reassignment"),
+            "BrokerDrain": resources.of("drain"),
+        }
         self._cluster = cluster
         self._audit = audit
         self._questions = 0
@@ -162,10 +167,10 @@ class Folder:
 
     def versions(self) -> dict[str, str]:
         """resourceVersion of every resource but the question."""
-        listed = self._resources.kubectl("get", "ktopic,reassignment,drain", "-o", "json")
         return {
-            f"{item['kind']}/{name}": item["metadata"]["resourceVersion"]
-            for item in json.loads(listed)["items"]
+            f"{kind}/{name}": item["metadata"]["resourceVersion"]
+            for kind, resources in self._by_kind.items()
+            for item in resources.all()
             if (name := item["metadata"]["name"]) != QUESTION
         }
 
@@ -279,10 +284,9 @@ def test_a_folder_becomes_true_under_load_and_the_second_time_nothing_is_written
     assert folder.versions().keys() == {
         f"{body['kind']}/{body['metadata']['name']}" for body in (*topics(), *moves())
     }
-    listed = json.loads(resources.kubectl("get", "ktopic", "-o", "json"))["items"]
     healthy = {
         body["metadata"]["name"]
-        for body in listed
+        for body in resources.all()
         if condition(body, "Healthy").get("status") == "True"
     }
     assert {body["metadata"]["name"] for body in topics()} <= healthy
