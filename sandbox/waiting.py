@@ -17,6 +17,10 @@ from sandbox.errors import ProcessDiedError, WaitTimeoutError
 
 T = TypeVar("T")
 
+DEADLINE_S = 180.0
+"""The end of a wait for anything that merely has to happen. On the busiest machine it happens long
+before."""
+
 LOG_LINES = 30
 INTERVAL_S = 0.05
 MIN_ATTEMPT_S = 0.05
@@ -48,12 +52,13 @@ def log_tail(path: Path, *, lines: int = LOG_LINES) -> str:
 class WaitOptions(TypedDict, total=False):
     """What both forms of waiting take.
 
-    `describe` completes the sentence "waiting for ...". `logs` are shown on failure; `watch` are
+    `describe` completes the sentence "waiting for ...". `timeout_s` is `DEADLINE_S` unless the time
+    itself is the subject. `logs` are shown on failure; `watch` are
     programs without which there is nothing to wait for: their logs are shown too. Exceptions of
     `retry_on` (all, unless given) raised by the condition mean "not yet".
     """
 
-    timeout_s: Required[float]
+    timeout_s: float
     describe: Required[str]
     interval_s: float
     logs: Iterable[Path]
@@ -79,7 +84,7 @@ class _Attempt:
     def of(cls, options: WaitOptions) -> Self:
         return cls(
             describe=options["describe"],
-            timeout_s=options["timeout_s"],
+            timeout_s=options.get("timeout_s", DEADLINE_S),
             interval_s=options.get("interval_s", INTERVAL_S),
             logs=tuple(options.get("logs", ())),
             watch=tuple(options.get("watch", ())),

@@ -21,9 +21,6 @@ from tests.support.znodes import Znodes
 SESSION_TIMEOUT_MS = 60_000
 """Session timeout of brokers and Regents: on a busy machine, too, only tests end sessions."""
 
-DEADLINE_S = 180.0
-"""For everything that is merely awaited. Nothing should come near it."""
-
 BROKERS_LISTENER = "BROKERS"
 
 _LISTENERS_APART: Mapping[str, str | int | bool] = {
@@ -105,7 +102,6 @@ class Cluster:
         return wait_until(
             condition,
             describe=describe,
-            timeout_s=options.pop("timeout_s", DEADLINE_S),
             logs=[*options.pop("logs", ()), *(broker.log_path for broker in self.running)],
             **options,
         )

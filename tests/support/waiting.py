@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from sandbox import wait_until, wait_until_async
+from sandbox.waiting import DEADLINE_S
+
+__all__ = ["DEADLINE_S", "until", "wait_for"]
 
 T = TypeVar("T")
 
-DEADLINE_S = 60.0
 INTERVAL_S = 0.005
 
 
@@ -20,9 +22,7 @@ def wait_for(
     until: Callable[[T], object] = bool,
 ) -> T:
     """Wait, with the thread, for a value that is true or as demanded; return the value."""
-    return wait_until(
-        condition, until=until, describe=describe, timeout_s=DEADLINE_S, interval_s=INTERVAL_S
-    )
+    return wait_until(condition, until=until, describe=describe, interval_s=INTERVAL_S)
 
 
 async def until(
@@ -32,6 +32,4 @@ async def until(
     until: Callable[[T], object] = bool,
 ) -> T:
     """Wait in an event loop for a value that is true or as demanded; return the value."""
-    return await wait_until_async(
-        condition, until=until, describe=describe, timeout_s=DEADLINE_S, interval_s=INTERVAL_S
-    )
+    return await wait_until_async(condition, until=until, describe=describe, interval_s=INTERVAL_S)

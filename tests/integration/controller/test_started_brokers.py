@@ -9,7 +9,8 @@ from collections.abc import Iterator
 import pytest
 
 from sandbox.kafka_jars import version_tuple
-from tests.support.cluster import DEADLINE_S, Cluster, cluster_of, regent
+from sandbox.waiting import DEADLINE_S
+from tests.support.cluster import Cluster, cluster_of, regent
 from tests.support.metadata import Connection, Metadata
 from tests.support.reassigning import create_topic
 from tests.support.soak import soak
