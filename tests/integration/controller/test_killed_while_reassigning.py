@@ -21,7 +21,7 @@ from tests.support.reassigning import (
     wait_until_moved,
 )
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("controller")]
 
 PARTITIONS = int(os.environ.get("REASSIGNED_PARTITIONS", "50"))
 KILLS = int(os.environ.get("KILLS", "3"))

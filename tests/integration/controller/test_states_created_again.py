@@ -8,6 +8,7 @@ import pytest
 from sandbox.kafka_jars import DEFAULT_VERSION
 from tests.support.cluster import Cluster, regent
 from tests.support.clusters import Clusters
+from tests.support.soak import soak
 from tests.support.znodes import state_path
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -16,7 +17,7 @@ TOPIC = "copied"
 SET_BACK = "States of partitions were created again"
 
 
-@pytest.fixture(params=["write ISRs", "ask for ISRs"])
+@pytest.fixture(params=[pytest.param("write ISRs", marks=soak("controller")), "ask for ISRs"])
 def brokers(
     request: pytest.FixtureRequest, kafka_and_znodes: Cluster, clusters: Clusters
 ) -> Cluster:
