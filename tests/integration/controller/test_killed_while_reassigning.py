@@ -20,6 +20,7 @@ from tests.support.reassigning import (
     request_reassignment,
     wait_until_moved,
 )
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("controller")]
 
