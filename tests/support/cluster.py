@@ -214,13 +214,15 @@ class Cluster:
 
     # Breaking and mending
 
-    def kill_broker(self, broker_id: int) -> None:
-        """SIGKILL a broker and end its session."""
-        self.broker(broker_id).kill()
-        self.broker(broker_id).end_session()
+    def kill_broker(self, *broker_ids: int) -> None:
+        """SIGKILL brokers, and then end their sessions."""
+        for broker_id in broker_ids:
+            self.broker(broker_id).kill()
+        for broker_id in broker_ids:
+            self.broker(broker_id).end_session()
         self.wait(
-            lambda: broker_id not in self.znodes.broker_ids(),
-            f"the registration of broker {broker_id} to expire",
+            lambda: set(broker_ids).isdisjoint(self.znodes.broker_ids()),
+            f"the registrations of brokers {broker_ids} to expire",
         )
 
     def kill_regent(self, process: RegentProcess) -> None:

@@ -8,7 +8,10 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from sandbox.regent_process import RegentProcess
+from sandbox.znodes import end_session_of_owner
 from tests.support.cluster import Cluster, controller_id_of, regent
+
+_PRESENCE = "/regent/election-presence"
 
 
 class Pair:
@@ -74,6 +77,12 @@ class Pair:
         self.active, self.standby = self.standby, self.active
 
 
+def _end_sessions(cluster: Cluster) -> None:
+    """End the sessions of killed Regents, for which the next pair would wait."""
+    for name in cluster.znodes.children(_PRESENCE):
+        end_session_of_owner(cluster.kafka.zookeeper, f"{_PRESENCE}/{name}")
+
+
 @contextmanager
 def pair_of(
     cluster: Cluster, *, session_timeout_ms: int, suspicion_backoff_s: int = 30
@@ -84,6 +93,7 @@ def pair_of(
         suspicion_backoff_s: After a take-over by suspicion there is no other one for so long.
     """
     with ExitStack() as stack:
+        stack.callback(_end_sessions, cluster)
         first, second = (
             stack.enter_context(
                 regent(

@@ -15,6 +15,7 @@ from tests.integration.controller.test_partition_reassignments import assign, re
 from tests.support.cluster import Cluster, controller_id_of
 from tests.support.reassigning import create_topic, wait_until_moved
 from tests.support.resources import Resources
+from tests.support.soak import soak
 from tests.support.znodes import Znodes
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -67,6 +68,7 @@ def test_a_throttle_that_may_not_be_set_keeps_partitions_where_they_are_until_it
     assert cluster.znodes.controller_epoch() == epoch
 
 
+@soak("controller")  # what cannot be read is tried again after a minute
 def test_requests_that_nobody_may_read_take_the_controller_from_nobody(
     cluster: Cluster, process: RegentProcess, owner: KazooClient
 ) -> None:

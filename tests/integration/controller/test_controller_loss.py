@@ -120,8 +120,7 @@ def test_when_all_brokers_have_failed_the_first_that_returns_leads(cluster: Clus
     records = [f"record {number}" for number in range(30)]
     cluster.tools.produce("outage", records)
     try:
-        for broker in cluster.broker_ids:
-            cluster.kill_broker(broker)
+        cluster.kill_broker(*cluster.broker_ids)
         with regent(cluster) as process:
             process.wait_until_active()
             for partition in range(3):

@@ -40,8 +40,7 @@ def test_another_replica_leads_and_no_record_is_lost() -> None:
 def make_it_another_topic(cluster: Cluster, broker_id: int) -> None:
     """All brokers crash. One comes back with the log of another topic of that name, and no broker's
     controller acts meanwhile."""
-    for broker in cluster.kafka.brokers:
-        cluster.kill_broker(broker.broker_id)
+    cluster.kill_broker(*cluster.broker_ids)
     cluster.wait(lambda: cluster.znodes.controller() is None, "the controller to be gone")
     holder = {"version": 1, "brokerid": 77, "timestamp": "1"}
     cluster.znodes.client.create(paths.CONTROLLER, json.dumps(holder).encode(), ephemeral=True)

@@ -19,6 +19,7 @@ from tests.support.reassigning import (
     wait_until_moved,
 )
 from tests.support.resources import Resources, condition
+from tests.support.soak import soak
 from tests.support.throttling import bytes_on, held_back, produce, throttles
 
 pytestmark = [pytest.mark.integration]
@@ -253,6 +254,7 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
     assert created == {f"{topic}-{p}": 1 for topic, p in moved}
 
 
+@soak("controller")  # a broker that does not answer is waited for half a minute
 def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
     cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
 ) -> None:

