@@ -28,6 +28,7 @@ from sandbox.secured import (
     SecuredKafkaCluster,
     SecuredZooKeeper,
 )
+from tests.support.cluster import SESSION_TIMEOUT_MS
 from tests.support.scram_users import scram_credential_of
 from tests.support.znodes import Znodes
 
@@ -48,7 +49,6 @@ PASSWORDS: Final = {
         PLAIN_CLIENT,
     )
 }
-SESSION_TIMEOUT_MS: Final = 6_000
 
 _CLUSTER: Final = "Cluster/kafka-cluster"
 _ACLS: Final = {

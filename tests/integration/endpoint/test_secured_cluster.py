@@ -19,6 +19,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from sandbox import wait_until
 from sandbox.regent_process import RegentProcess
+from sandbox.znodes import end_session_of_owner
 from tests.integration.endpoint.secured_support import (
     TIMEOUT_S,
     SecuredCluster,
@@ -49,6 +50,7 @@ def test_records_survive_a_regent_that_is_killed_and_one_that_hands_over(
         secured.create_topic(address, topic)
         secured.produce(address, topic, batches[0])
         first.kill()
+        end_session_of_owner(secured.zookeeper.connect_string, "/controller")
     with secured.active_regent() as second:
         address = address_of(second)
         secured.produce(address, topic, batches[1])
