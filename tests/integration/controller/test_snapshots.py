@@ -97,6 +97,7 @@ def is_what_the_brokers_have(cluster: Cluster, tmp_path: Path, *, tells_capacity
     assert brokers == {1: True, 2: True, 3: False}
     sizes = [p["sizes"][-1] for p in read(file)["partitions"] if p["topic"] == "orders"]
     assert sizes.count(-1) == 2
+    cluster.broker(3).start()
 
 
 def test_a_file_that_cannot_be_written_is_named(cluster: Cluster, tmp_path: Path) -> None:
