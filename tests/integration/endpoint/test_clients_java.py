@@ -14,7 +14,7 @@ from sandbox.java import write_properties
 from sandbox.process import Outcome
 from tests.integration.endpoint.clients_support import TOPIC, ServedCluster, served_cluster
 from tests.support.cluster import Cluster
-from tests.support.soak import versions
+from tests.support.soak import soak, versions
 from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -150,6 +150,7 @@ def test_configurations_are_changed_and_described(served: ServedCluster, release
     assert "Regent" in refused.stdout + refused.stderr
 
 
+@soak("endpoint")
 def test_clients_of_all_releases_at_once_and_a_broker_killed_in_the_middle(
     served: ServedCluster, tmp_path: Path
 ) -> None:

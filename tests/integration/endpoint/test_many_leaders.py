@@ -13,8 +13,9 @@ from tests.integration.endpoint.stopping import (
 from tests.support.cluster import Cluster
 from tests.support.figures import Figure
 from tests.support.reassigning import create_topic
+from tests.support.soak import soak
 
-pytestmark = [pytest.mark.integration, pytest.mark.slow]
+pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("endpoint")]
 
 TOPIC = "led-by-1"
 PARTITIONS = 1_000
