@@ -107,25 +107,6 @@ def test_a_broker_with_an_id_of_that_range_is_a_broker() -> None:
     assert world.topic("t").assignments[0].replicas == (1, ANOTHER_REGENT)
 
 
-def test_one_that_is_down_and_in_an_isr_is_a_broker_after_a_failover_too() -> None:
-    world = world_of(1)
-    world.create_topic("t", {0: (1, ANOTHER_REGENT)})
-    world.set_state(T0, 1, (1, ANOTHER_REGENT))
-    world.active_controller()
-    assert world.topic("t").assignments[0].replicas == (1, ANOTHER_REGENT)
-
-
-def test_where_brokers_are_short_one_that_is_down_gets_the_replica() -> None:
-    world = world_of(1, 2, 3)
-    world.create_topic("u", {0: (3,)})
-    controller = world.active_controller()
-    world.stop_broker(3)
-    world.create_topic("t", {0: (1, 2, CONTROLLER_ID)})
-    world.deliver(controller)
-    assert world.topic("t").assignments[0].replicas == (1, 2, 3)
-    assert world.state_of(T0).isr == (1, 2)
-
-
 def test_without_an_endpoint_nothing_is_changed() -> None:
     world = world_of(1, 2, served=False)
     controller = world.active_controller()

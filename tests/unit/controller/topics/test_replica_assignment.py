@@ -134,14 +134,6 @@ class TestRefusals:
         with pytest.raises(PlacementError, match="number of live brokers, 1"):
             continue_assignment(without_racks(1), {0: (1, 2)}, partitions=1)
 
-    def test_growth_by_nothing(self) -> None:
-        with pytest.raises(PlacementError, match="0 partitions"):
-            continue_assignment(without_racks(2), {0: (1,)}, partitions=0)
-
-    def test_growth_without_any_broker(self) -> None:
-        with pytest.raises(PlacementError, match="number of live brokers, 0"):
-            continue_assignment([], {0: (1,)}, partitions=1)
-
 
 ids = st.lists(st.integers(0, 50), min_size=1, max_size=9, unique=True)
 racks = st.sampled_from(["a", "b", "c", "d"])

@@ -6,8 +6,6 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.brokers import answers
-from regent.controller.topics import stray_replica_notes
-from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
 )
@@ -53,17 +51,6 @@ class TestDeletion:
         active.context.set_replicas_on_offline_dirs(3, [T0])
         delete(world, active)
         answer(world, active, 3, T1)
-        assert is_gone(world, active)
-        assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
-
-    def test_a_disk_that_is_found_to_have_failed_does_not(self) -> None:
-        world, active = cluster()
-        start_broker_3(world, active)
-        world.mark_for_deletion("t", seen_by=active)
-        answer(world, active, 3, T0, error=STORAGE_ERROR)
-        answer(world, active, 3, T1)
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
 
@@ -133,32 +120,6 @@ class TestReturn:
         (warning,) = (r for r in world.log.records if r.message.startswith("Notes about stray"))
         assert warning.fields["offline_log_dirs"] == (["/data-1"] if offline else [])
         delete_after_a_restart(world, active)
-
-    def test_what_a_broker_deletes_after_a_start_during_the_deletion_is_noted_before(self) -> None:
-        """It is sent no LeaderAndIsr that would say whether the replica is on a failed disk."""
-        world, active = cluster()
-        world.mark_for_deletion("t", seen_by=active)
-        start_broker_3(world, active)
-        assert world.exists(NOTE)
-        for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
-            answer(world, active, broker_id, *tps)
-        assert is_gone(world, active)
-        describe_log_dirs(world, active, offline=True)
-        assert world.exists(NOTE)
-        delete_after_a_restart(world, active)
-
-    def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
-        world, active = cluster()
-        delete(world, active)
-        start_broker_3(world, active)
-        answer(world, active, 3, T0, T1)
-        again = TopicPartition("t", 7)
-        world.run(stray_replica_notes.remember(active.context, {3: [again]}, world.log))
-        describe_log_dirs(world, active)
-        assert world.exists(NOTE)
-        answer(world, active, 3, again)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
 
     def test_an_answer_of_a_former_life_of_the_broker_says_nothing(self) -> None:
         world, active = cluster()

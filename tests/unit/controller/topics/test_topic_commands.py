@@ -24,7 +24,6 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
@@ -106,19 +105,6 @@ class TestGrowth:
         }
         assert world.topic("t").topic_id == TOPIC_ID
 
-    def test_many_topics_grow_in_one_write(self) -> None:
-        world, active = cluster()
-        for i in range(100):
-            world.create_topic(f"t{i}", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        world.driver.performed.clear()
-        commands = [CreatePartitions(f"t{i}", 2) for i in range(100)]
-        outcomes = ask(world, active, *commands, CreatePartitions("none", 2))
-        assert outcomes[:100] == (Accepted(),) * 100
-        assert isinstance(outcomes[100], Rejected)
-        assert world.driver.transactions() == 1
-        assert len(world.topic("t99").assignments) == 2
-
     def test_nothing_is_written_to_validate(self) -> None:
         world, active = cluster()
         tree = world.zookeeper.dump()
@@ -151,17 +137,6 @@ class TestGrowth:
         world, active = cluster()
         refused = refusal(world, active, CreatePartitions("t", 3, assignment=assignment))
         assert refused.reason is Reason.INVALID_REPLICA_ASSIGNMENT
-
-    def test_more_replicas_than_live_brokers(self) -> None:
-        world, active = cluster()
-        active.context.remove_live_brokers([2, 3])
-        refused = refusal(world, active, CreatePartitions("t", 3))
-        assert refused.reason is Reason.NOT_ENOUGH_BROKERS
-
-    def test_an_assignment_to_a_broker_that_is_not_alive(self) -> None:
-        world, active = cluster()
-        refused = refusal(world, active, CreatePartitions("t", 3, assignment={2: (9,)}))
-        assert refused.reason is Reason.BROKERS_UNAVAILABLE
 
     @pytest.mark.parametrize(
         ("content", "said"),
@@ -366,14 +341,6 @@ class TestDeletion:
         world.mark_for_deletion("t")
         active.context.queue_topic_for_deletion("t")
         assert ask(world, active, DeleteTopic("t"), DeleteTopic("t")) == (Accepted(),) * 2
-
-    def test_many_topics_are_marked_in_one_write(self) -> None:
-        world, active = cluster()
-        ask(world, active, *(CreateTopic(f"t{i}", 1, 1) for i in range(50)))
-        active = world.fail_over()
-        world.driver.performed.clear()
-        ask(world, active, *(DeleteTopic(f"t{i}") for i in range(50)))
-        assert world.driver.transactions() == 1
 
     def test_a_topic_that_was_created_again_meanwhile_is_not_deleted(self) -> None:
         world, active = cluster()

@@ -24,7 +24,6 @@ from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
-from regent.zk_data.operations import Check
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World
@@ -79,15 +78,6 @@ class TestCreation:
         assert ask(world, active, CreateTopic("u", 1, 1, config=small)) == (Accepted(),)
         world.delete(strays_of(9, "t"))
         assert ask(world, active, command) == (Accepted(),)
-
-    def test_configuration_and_topic_are_written_together_behind_the_fence(self) -> None:
-        world, active = cluster()
-        ask(world, active, CreateTopic("t", 1, 1))
-        (multi,) = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
-        guard, config, topic = multi.operations
-        assert guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
-        assert config.path == paths.topic_config("t")
-        assert topic.path == paths.topic("t")
 
     def test_a_configuration_left_by_a_namesake_is_replaced(self) -> None:
         world, active = cluster()
@@ -213,17 +203,6 @@ class TestRefusals:
         assert (outcome.reason, outcome.field) == (reason, field)
         assert reason in TRANSIENT_REASONS
 
-    @pytest.mark.parametrize(
-        ("existing", "name"), [("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")]
-    )
-    def test_names_that_metrics_cannot_tell_apart(self, existing: str, name: str) -> None:
-        world, active = cluster()
-        world.create_topic(existing, {0: (1,)}, seen_by=active)
-        (outcome,) = ask(world, active, CreateTopic(name, 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.TOPIC_NAME_COLLISION
-        assert repr(existing) in outcome.message
-
     def test_a_topic_that_is_being_deleted_can_be_created_once_that_is_done(self) -> None:
         world, active = cluster()
         active.context.queue_topic_for_deletion("taken")
@@ -243,13 +222,6 @@ class TestRefusals:
 
 
 class TestTogether:
-    def test_many_topics_cost_few_transactions(self) -> None:
-        world, active = cluster()
-        commands = [CreateTopic(f"t{i}", 3, 2) for i in range(120)]
-        assert ask(world, active, *commands) == (Accepted(),) * 120
-        assert world.driver.transactions() == 3
-        assert len(world.zookeeper.children(paths.BROKER_TOPICS)) == 121
-
     def test_large_topics_do_not_share_a_transaction_that_zookeeper_would_refuse(self) -> None:
         world, active = cluster()
         commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(8)]
