@@ -18,7 +18,6 @@ from regent.controller.commands import (
 from regent.controller.event_merging import EventQueue
 from regent.controller.events import PartitionsReleased
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import UnexpectedZooKeeperError
@@ -74,14 +73,6 @@ class TestOneBroker:
         for tp in (LED, FOLLOWED):
             assert active.context.cluster.leadership[tp] == world.state(tp)
         assert active.context.shutting_down_broker_ids == {1}
-
-    def test_all_of_it_is_one_write_and_nothing_is_read(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
-        states = {paths.partition_state(tp) for tp in (LED, FOLLOWED)}
-        assert not [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
-        assert [{op.path for op in w.operations} for w in writes][-1] == states
 
     def test_what_follows_a_leader_that_stays_is_stopped_before_the_leader_learns_of_it(
         self,
@@ -188,17 +179,6 @@ class TestOneBroker:
         assert set(leader_and_isr(world.driver.sent)[2]) == {LED, FOLLOWED}
         assert {tp for b, tp, _, _ in stop_replica(world.driver.sent) if b == 1} == {LED, FOLLOWED}
 
-    def test_the_trail_says_which_broker_stops(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        trail = active.context.trail
-        moved, left = (trail.partitions[tp].changes[-1] for tp in (LED, FOLLOWED))
-        assert moved.kind is ChangeKind.ELECTED_CONTROLLED_SHUTDOWN
-        assert left.kind is ChangeKind.REPLICA_OFFLINE
-        for change in (moved, left):
-            assert change.cause.kind is CauseKind.CONTROLLED_SHUTDOWN
-            assert [b.broker_id for b in change.cause.brokers] == [1]
-
 
 class TestWhoAsks:
     def test_an_earlier_life_of_the_broker_is_refused(self) -> None:
@@ -256,21 +236,6 @@ class TestSeveralBrokers:
         assert world.state(ELSEWHERE) == LeaderAndIsr(3, 6, (3,), 1, 1)
         assert len(world.driver.sent) == 1
 
-    def test_the_last_in_sync_replica_leads_on(self) -> None:
-        """Case 12 of the tests of Kafka's controller: one after the other."""
-        world = World()
-        world.start_broker(0, 1, 2)
-        tp = TopicPartition("t", 0)
-        world.create_topic("t", {0: (0, 1, 2)})
-        world.set_state(tp, 0, (0, 1, 2), leader_epoch=5)
-        active = fail_over(world)
-        assert shut_down(world, active, 2) == [ControlledShutdownResult()]
-        assert world.state(tp) == LeaderAndIsr(0, 6, (0, 1), 1, 1)
-        assert shut_down(world, active, 1) == [ControlledShutdownResult()]
-        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
-        assert shut_down(world, active, 0) == [ControlledShutdownResult(remaining_partitions=(tp,))]
-        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
-
 
 class TestAfterTheAnswer:
     """What no broker needs to wait for."""
@@ -300,19 +265,6 @@ class TestAfterTheAnswer:
         world.put(paths.topic_config("t"), b"{")
         world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "many"}))
         assert self.stopped(world, active) == []
-
-    def test_no_configuration_is_read_and_no_view_is_published_before(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        kinds = {type(effect) for effect in world.driver.performed}
-        assert not kinds & {effects.ReadData, effects.PublishView}
-
-    def test_in_another_term_there_is_nothing_to_say(self) -> None:
-        world, active = cluster()
-        world.driver.performed.clear()
-        event = PartitionsReleased(active.context.term.epoch - 1, 1)
-        world.run(process_partitions_released(active, event))
-        assert world.driver.performed == []
 
 
 # Requests of brokers that shut down: several that wait are one set, with an answer for each.

@@ -57,12 +57,6 @@ def test_partitions_of_a_topic_that_cannot_be_read_are_not_forgotten() -> None:
     assert told_to_forget(come_back(world, active)) == {}
 
 
-def test_after_a_failover_it_is_told_what_it_had_replicas_of() -> None:
-    world, active = cluster()
-    delete(world, active)
-    assert told_to_forget(come_back(world, world.fail_over())) == {3: {T0, T1}}
-
-
 def test_a_failover_tells_a_broker_that_is_back_already() -> None:
     world, active = cluster()
     delete(world, active)

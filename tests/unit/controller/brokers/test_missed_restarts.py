@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import giving_way
-from regent.controller.brokers import missed_restarts
-from regent.controller.effects import GiveWay
-from regent.controller.state.causes import CauseKind, ChangeKind
-from regent.model.partition import NO_LEADER, TopicPartition
+from regent.model.partition import NO_LEADER
 from tests.unit.controller.predecessor import cluster, left_by
 from tests.unit.controller.world import T0, World, leader_and_isr
 
@@ -74,23 +70,6 @@ def test_where_all_replicas_have_restarted_nothing_changes(
     assert not world.log.warnings(RESTARTED)
 
 
-def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """States may stay older than registrations for ever."""
-    world = World()
-    world.start_broker(1, 2, 3)
-    world.create_topic("u", dict.fromkeys(range(100), (1, 2)))
-    for n in range(100):
-        world.set_state(TopicPartition("u", n), 1, (1, 2), leader_epoch=5)
-    active = restart(world, 1, 2).fail_over()
-    monkeypatch.setattr(giving_way, "PART", 10)
-    monkeypatch.setattr(missed_restarts, "PART", 10)
-    world.driver.performed.clear()
-    just_after = active.context.cluster.brokers[3].epoch + 1
-    mzxids = {TopicPartition("u", n): just_after for n in range(100)}
-    world.run(missed_restarts.treat_as_bounced(active, mzxids))
-    assert world.driver.performed == [GiveWay()] * 20
-
-
 def test_who_restarted_before_the_state_was_written_was_seen() -> None:
     world = restart(cluster((1, 2), 1, (1, 2)), 1, 2)
     world.set_state(T0, 2, (2, 1), leader_epoch=7)
@@ -121,22 +100,3 @@ def test_a_state_that_cannot_be_read_hides_no_restart_elsewhere() -> None:
     world.put("/brokers/topics/u/partitions/0/state", b"garbage")
     restart(world, 1)
     assert left_by(world)[:2] == (2, (2,))
-
-
-def test_a_topic_whose_deletion_was_completed_meanwhile_does_not_matter() -> None:
-    world = cluster((1, 2), 1, (1, 2))
-    active = world.fail_over()
-    gone = TopicPartition("gone", 0)
-    world.run(missed_restarts.treat_as_bounced(active, {gone: 0, T0: 1_000_000}))
-    assert not world.log.warnings(RESTARTED)
-
-
-def test_the_trail_says_that_the_broker_had_bounced() -> None:
-    world = restart(cluster((1, 2, 3), 1, (1, 2, 3)), 1)
-    active = world.fail_over()
-    (change,) = active.context.trail.partitions[T0].changes
-    assert change.kind is ChangeKind.ELECTED_OFFLINE
-    assert change.cause.kind is CauseKind.BROKER_BOUNCED
-    (warned,) = world.log.warnings(RESTARTED)
-    assert warned["brokers"] == [1]
-    assert warned["partitions"] == 1

@@ -178,19 +178,6 @@ def test_it_goes_together_with_the_controller() -> None:
     ]
 
 
-def test_if_the_connection_is_lost_over_that_both_go_later() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.before = once(effects.Multi, lost)
-    world.process(controller, e.NotEligible())
-    assert world.exists(OWN)
-    assert world.holder() == CONTROLLER_ID
-    world.process(controller, e.SessionReconnected())
-    assert not world.exists(OWN)
-    assert world.holder() is None
-
-
 def test_it_goes_with_the_controller_though_the_epoch_cannot_be_checked() -> None:
     world = World(served=SERVED)
     client = take_rights(world)
@@ -198,14 +185,6 @@ def test_it_goes_with_the_controller_though_the_epoch_cannot_be_checked() -> Non
     client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
     world.process(controller, e.NotEligible())
     assert not world.exists(OWN)
-    assert world.holder() is None
-
-
-def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_over() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
-    world.process(controller, e.NotEligible())
     assert world.holder() is None
 
 
@@ -220,31 +199,6 @@ def test_if_the_connection_is_lost_over_its_deletion_that_is_done_later() -> Non
     assert world.exists(OWN)
     world.process(controller, e.SessionReconnected())
     assert not world.exists(OWN)
-
-
-def test_one_that_could_not_be_deleted_is_ours_again_in_the_next_term() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.elect_rival(1)
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.before = once(effects.Multi, lost)
-    world.deliver(controller)
-    world.process(controller, world.driver.timers["reelect"].event)
-    assert controller.active is not None
-    learn(world, controller, 1, NEW)
-    learn(world, controller, 2, NEW)
-    assert not world.exists(OWN)
-
-
-def test_a_broker_that_has_registered_with_our_id_keeps_its_registration() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.delete(OWN)
-    world.start_broker(CONTROLLER_ID)
-    world.deliver(controller)
-    assert controller.active is None
-    assert world.exists(OWN)
-    assert "a broker is registered" in (controller.life.refusal or "")
 
 
 def test_one_whose_creation_was_not_answered_is_deleted_all_the_same() -> None:

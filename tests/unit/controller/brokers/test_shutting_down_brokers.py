@@ -11,13 +11,11 @@ from regent.controller.brokers.abandoned_shutdowns import (
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
 from regent.controller.commands import (
     Accepted,
-    AlterPartitionReassignments,
     ControlledShutdown,
     ControlledShutdownResult,
 )
 from regent.controller.events import ControlledShutdownOverdue
 from regent.controller.partitions.isr_changes import process_isr_change_notification
-from regent.controller.reassignment.reassignment_commands import alter_partition_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_commands import process_commands
@@ -35,7 +33,6 @@ from tests.support.broker_znodes import (
     log_dir_event_notification_prefix,
 )
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
-from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
 OVERDUE = "shutdown of broker 1"
@@ -139,12 +136,6 @@ class TestFailover:
         event = world.driver.timers[OVERDUE].event
         assert event == ControlledShutdownOverdue(active.context.term.epoch, 1, epoch_of(world, 1))
 
-    def test_a_note_of_a_former_life_is_replaced(self) -> None:
-        world, active = cluster()
-        world.put(SHUTTING_DOWN.path(1), encode_broker_note(3))
-        shut_down(world, active, 1)
-        assert world.node(SHUTTING_DOWN.path(1)).data == encode_broker_note(epoch_of(world, 1))
-
 
 class TestTheEnd:
     def test_it_is_forgotten_with_its_registration(self) -> None:
@@ -198,33 +189,6 @@ class TestTheEnd:
         assert states == {T0: ReplicaState.ONLINE, T1: ReplicaState.ONLINE}
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
-
-    def test_what_was_stopped_and_could_not_leave_its_isr_follows_again_too(self) -> None:
-        world, active = cluster()
-        client = take_rights(world)
-        active = fail_over(world)
-        closed = (paths.partition_state(T1), Right.WRITE)
-        client.missing.add(closed)
-        shut_down(world, active, 1)
-        assert world.state(T1) == LeaderAndIsr(2, 5, (2, 1, 3), 0, 0)
-        assert active.context.replica_state(1, T1) is ReplicaState.OFFLINE
-        client.missing.remove(closed)
-        overdue(world, active)
-        world.driver.take_sent()
-        answer(world, active)
-        assert world.state(T1) == LeaderAndIsr(2, 6, (2, 1, 3), 2, 1)
-        assert T1 in leader_and_isr(world.driver.sent)[1]
-        assert active.context.replica_state(1, T1) is ReplicaState.ONLINE
-
-    def test_what_waited_for_it_gets_its_leader(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.create_topic("u", {0: (1,)}, seen_by=active)
-        created = TopicPartition("u", 0)
-        assert active.context.partition_state(created) is PartitionState.NEW
-        overdue(world, active)
-        answer(world, active)
-        assert world.state(created) == LeaderAndIsr(1, 0, (1,), 1, 0)
 
     def test_another_request_gives_it_time_again(self) -> None:
         world, active = cluster()
@@ -280,18 +244,6 @@ class TestMeanwhile:
         world.run(active.deletions.enqueue(["t"]))
         deleted = {(b, tp) for b, tp, _, delete in stop_replica(world.driver.sent) if delete}
         assert {(1, T0), (1, T1)} <= deleted
-
-    def test_a_cancelled_reassignment_leaves_it_the_leader_where_it_must(self) -> None:
-        world, active = cluster()
-        command = AlterPartitionReassignments({T0: (1, 3)})
-        world.run(alter_partition_reassignments(active, command))
-        current = world.state_of(T0)
-        world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch)
-        shut_down(world, active, 1)
-        world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch + 1)
-        world.run(alter_partition_reassignments(active, AlterPartitionReassignments({T0: None})))
-        assert world.led(T0) == (1, (1,))
-        assert active.context.partition_state(T0) is PartitionState.ONLINE
 
     def test_it_leads_nothing_that_another_in_sync_replica_can(self) -> None:
         world, active = cluster()
