@@ -14,7 +14,6 @@ from regent.controller.partitions.isr_changes import read_and_announce
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
-from regent.controller.transitions.missing_states import RESTORED
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
@@ -128,19 +127,6 @@ def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     assert state_of(world, T0) == elected
 
 
-def test_it_is_said_once_which_and_how_many() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    lose(world, controller, 1)
-    lose(world, controller, 3)
-    said = world.log.warnings(SET_BACK)
-    assert [entry["partitions"] for entry in said] == [1, 1]
-    assert said[0]["examples"] == ["t-0: version 17 was known, 0 was found"]
-    create_again(world, T0)
-    lose(world, controller, 2)
-    assert len(world.log.warnings(SET_BACK)) == 3
-
-
 def test_a_topic_that_was_created_again_begins_anew() -> None:
     """The event of the list of topics is still to come."""
     world, controller = cluster()
@@ -173,24 +159,6 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
     assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
     assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
     assert leadership(controller, T0) == state_of(world, T0)
-
-
-def test_one_that_is_deleted_meanwhile_is_missing() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(T0)))
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert leadership(controller, T0).partition_epoch == KNOWN
-    assert leadership(controller, T1).partition_epoch == KNOWN + AHEAD
-
-
-def test_many_writes_travel_together() -> None:
-    world, controller = cluster(known=1_200)
-    create_again(world, T0)
-    world.driver.performed.clear()
-    world.run(read_and_announce(active_of(controller), [T0]))
-    assert leadership(controller, T0).partition_epoch == 1_200 + AHEAD
-    assert world.driver.transactions() == 3
 
 
 def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
@@ -244,18 +212,6 @@ def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> No
     assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2, 3), 6)
     assert state.partition_epoch > KNOWN
     assert state in announced(world, T0)
-
-
-def test_only_those_are_named_that_are_created_again() -> None:
-    world, controller = cluster()
-    take_rights(world, (paths.topic_partition(T0), Right.CREATE))
-    for tp in (T0, T1):
-        world.delete(paths.partition_state(tp))
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert world.state(T0) is None
-    assert world.state(T1) is not None
-    (said,) = world.log.warnings(RESTORED)
-    assert (said["partitions"], said["examples"]) == (1, ["t-1"])
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["created again", "deleted"])

@@ -10,7 +10,6 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.replica_state_machine import by_broker, without_replica
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Check, SetData
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr, make_context
 
@@ -55,16 +54,6 @@ class TestOffline:
         assert requests.offline_replicas == {TP: (3,)}
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
 
-    def test_the_write_is_conditional_and_guarded(self) -> None:
-        world, active = loaded()
-        world.driver.performed.clear()
-        stop(world, active, 3)
-        (write,) = [e for e in world.driver.performed if isinstance(e, effects.Write)]
-        (operation,) = write.operations
-        assert isinstance(operation, SetData)
-        assert operation.version == 0
-        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
-
     def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
         world, active = loaded()
         world.driver.before = once(
@@ -72,18 +61,6 @@ class TestOffline:
         )
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 1, 2)
-
-    def test_who_is_told_does_not_depend_on_whether_the_answer_to_the_write_was_lost(self) -> None:
-        world, active = loaded()
-        written = LeaderAndIsr(1, 6, (1, 2), 1, 1)
-
-        def the_first_attempt_arrived() -> None:
-            world.set_state(TP, 1, (1, 2), leader_epoch=6, controller_epoch=1)
-
-        world.driver.before = once(effects.Write, the_first_attempt_arrived)
-        stop(world, active, 3)
-        assert world.state(TP) == active.context.cluster.leadership[TP] == written
-        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
 
     def test_a_conflict_that_removed_the_replica_already_needs_no_write(self) -> None:
         world, active = loaded()
