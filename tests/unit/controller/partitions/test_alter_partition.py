@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -106,18 +105,6 @@ class TestAGrantedChange:
         assert world.state(T0) == state
         assert active.context.cluster.leadership[T0] == state
         assert world.driver.enqueued == [], "no broker stops"
-
-    def test_changes_of_several_brokers_are_one_write(self) -> None:
-        world, active = cluster()
-        world.driver.performed.clear()
-        ask(
-            world,
-            active,
-            request(active, change(1)),
-            request(active, change(2, 1, 3, partition=1), broker_id=2),
-        )
-        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
-        assert [len(write.operations) for write in writes] == [2]
 
     def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:
         world = World()
@@ -310,14 +297,6 @@ class TestStatesThatMayNotBeWritten:
         world.run(waiting_leaders.repeat(active))
         assert len(world.log.errors(LEADERS_WAIT)) == 2
 
-    def test_a_leader_that_has_gone_on_since_is_a_new_case(self) -> None:
-        world, active = self.closed()
-        self.ask_for_both(world, active)
-        known = KnownEpochs(EPOCH + 1, 1)
-        world.run(raise_leader_epochs(active, {T0: known}))
-        assert len(world.log.errors(LEADERS_WAIT)) == 2
-        assert active.context.waiting_leaders[T0] == known
-
 
 class TestRefusals:
     def test_of_a_former_life_of_a_broker_and_of_an_unknown_one(self) -> None:
@@ -384,14 +363,6 @@ class TestRefusals:
         (answer,) = ask(world, active, request(active, *ahead, change(1)))
         assert [result.error_code for result in answer.results] == [INVALID_REQUEST] * 200 + [0]
         assert len(world.driver.performed) == cost, "none of them takes a round trip"
-
-    def test_of_a_state_that_somebody_else_has_written_which_counts_from_now_on(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)
-        assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
-        assert active.context.cluster.leadership[T0] == world.state(T0)
-        (sent,) = world.driver.sent
-        assert sent.partitions[T0].leader_and_isr == world.state(T0)
 
 
 class TestRecovery:

@@ -120,27 +120,6 @@ def test_one_that_is_raised_later_is() -> None:
     assert notes(world) == []
 
 
-def test_an_answer_that_follows_has_its_own_time() -> None:
-    """Whatever it takes away is lost after it has arrived."""
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active, intervals=1)
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active, intervals=1)
-    assert leader_epoch(active) == EPOCH + 1
-    let_time_pass(world, active, intervals=1)
-    assert leader_epoch(active) == EPOCH + 2
-    assert TIMER not in world.driver.timers
-
-
-def test_further_answers_do_not_put_it_off() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    armed = world.driver.timers[TIMER]
-    ask(world, active, request(active, OLD))
-    assert world.driver.timers[TIMER] is armed
-
-
 @pytest.mark.parametrize(
     "harmless",
     [
@@ -201,21 +180,6 @@ class TestNotesForSuccessors:
         world.run(announce(active, [T0]))
         assert seen == [["t-0"], ["t-0"]]
 
-    def test_one_is_written_before_the_leader_epoch_that_a_refused_leader_gets(self) -> None:
-        """Whoever is the controller when it is answered."""
-        world, active = cluster()
-        active.context.remove_live_brokers([3])
-        seen: list[list[str]] = []
-
-        def before(effect: Effect[object]) -> None:
-            if isinstance(effect, Write) and effect.operations[0].path == paths.partition_state(T0):
-                seen.append(notes(world))
-
-        world.driver.before = before
-        wanted = request(active, change(1, 2, 3))
-        assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-        assert seen == [["t-0"]]
-
 
 class TestAfterAFailover:
     """Nobody knows what the predecessor has answered. Replica 3 of T0 and T1 is not in sync."""
@@ -274,12 +238,6 @@ class TestAfterAFailover:
         let_time_pass(world, active, intervals=1)
         assert active.context.cluster.leadership[WHOLE].leader_epoch == EPOCH + 1
         assert world.log.errors("Malformed notes")
-
-    def test_what_is_no_note_stays(self) -> None:
-        world = self.cluster()
-        world.put(f"{OVERTAKEN_ANSWERS}/t-x")
-        world.fail_over()
-        assert notes(world) == ["t-x"]
 
     def test_a_term_that_has_just_begun_is_noted_before_a_leader_epoch_is_raised(self) -> None:
         world = self.cluster()
@@ -359,12 +317,3 @@ class TestAfterAFailover:
         let_time_pass(world, active)
         assert leader_epoch(active) == EPOCH
         assert TIMER not in world.driver.timers
-
-    def test_what_the_failover_has_written_has_a_new_leader_epoch(self) -> None:
-        """Replica 3 of T0 is not in sync, but another leader asks now. That of T1 has stayed."""
-        world, active = self.fail_over(down=1)
-        before = dict(active.context.cluster.leadership)
-        assert before[T0].leader_epoch > EPOCH
-        let_time_pass(world, active)
-        after = active.context.cluster.leadership
-        assert [tp for tp in before if after[tp] != before[tp]] == [T1]
