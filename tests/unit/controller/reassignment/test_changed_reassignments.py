@@ -63,30 +63,6 @@ class TestChangeOfMind:
             cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
             assert cluster.world.exists(strays_of(3, "t")) is is_noted
 
-    def test_log_directories_that_are_described_late_say_nothing_about_a_later_deletion(
-        self,
-    ) -> None:
-        """The replica is created again before its broker describes them, and leaves again."""
-        cluster = Cluster((1,)).start()
-        disks = DescribeLogDirsResponse(3, 0, {"/data": 0})
-
-        def cancel_a_move() -> StopReplicaResponse:
-            cluster.move(3)
-            cluster.forget()
-            assert cluster.alter({T0: None})[T0].error_code == 0
-            ((_, tp, epoch, _),) = (s for s in stop_replica(cluster.world.driver.sent) if s[3])
-            return StopReplicaResponse(3, 0, {}, {tp: StopReplicaPartition(epoch, delete=True)})
-
-        first = cancel_a_move()
-        cluster.world.run(process_stop_replica_responses(cluster.active, [first]))
-        assert cluster.world.driver.sent[-1].describe_log_dirs == (3,)
-        second = cancel_a_move()
-        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
-        assert cluster.world.exists(strays_of(3, "t"))
-        cluster.world.run(process_stop_replica_responses(cluster.active, [second]))
-        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
-        assert not cluster.world.exists(strays_of(3, "t"))
-
     def test_a_new_replica_that_leads_hands_over_first(self) -> None:
         cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()
         cluster.move(3, 2)
@@ -236,19 +212,6 @@ class TestDeletion:
         assert context.deletion_progress("t").replicas == 3
         cluster.sync(1, 2)
         assert context.cluster.replicas(T0) == (2, 9, 1)
-
-    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
-        """It came back, and is now deleted with its topic."""
-        cluster = Cluster((1, 2)).start()
-        cluster.move(1)
-        late = stop_replica(cluster.world.driver.take_sent())[-1]
-        cluster.move(1, 2)
-        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
-        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
-        broker_id, tp, epoch, delete = late
-        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
-        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
-        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
 
     def test_the_next_controller_does_not_take_the_move_up_either(self) -> None:
         cluster = Cluster(ReplicaAssignment((3, 9, 1), (3, 9), (1,)), isr=(1,))

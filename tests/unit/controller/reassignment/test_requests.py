@@ -163,13 +163,6 @@ class TestRequestNode:
             "Reassignments refused"
         ]
 
-    def test_a_request_of_nothing_but_nonsense_is_removed(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.world.put(paths.REASSIGN_PARTITIONS, b'{"version":1,"partitions":[{"topic":"t"}]}')
-        cluster.world.run(process_zk_partition_reassignment(cluster.active))
-        assert cluster.requested() is None
-        assert cluster.world.log.errors("Malformed reassignments skipped")
-
     def test_a_request_of_nothing_is_removed(self) -> None:
         """Kafka's tools would not begin another reassignment."""
         cluster = Cluster((1, 2)).start()
