@@ -200,20 +200,3 @@ class TestRefusals:
             (T0, ELECTED),
             (T1, ELECTION_NOT_NEEDED),
         ]
-
-
-def test_the_elections_of_a_command_are_one_write_and_one_batch() -> None:
-    world = World()
-    world.start_broker(1, 2)
-    world.create_topic("t", dict.fromkeys(range(30), (1, 2)))
-    partitions = [TopicPartition("t", p) for p in range(30)]
-    for tp in partitions:
-        world.set_state(tp, 2, (2, 1), leader_epoch=5)
-    active = fail_over(world)
-    results = elect(world, active, PREFERRED, *partitions)
-    assert {result.error_code for result in results.values()} == {ELECTED}
-    assert [type(x).__name__ for x in world.driver.performed] == [
-        "Write",
-        "SendRequests",
-        "PublishView",
-    ]
