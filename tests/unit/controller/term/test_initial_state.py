@@ -128,23 +128,6 @@ def test_topics_that_cannot_be_read_are_named(world: World, standby: Standby) ->
     assert {"broken", "half"} <= set(cluster.take_changed_topics())
 
 
-def test_the_same_requests_are_sent_as_after_reading_everything() -> None:
-    def sent_with(standby: Standby) -> list[object]:
-        made = World()
-        made.start_broker(1, 2)
-        for topic in ("z", "b", "m"):
-            made.create_topic(topic, {0: (3, 1), 1: (1, 2)}, topic_id=uuid.UUID(int=ord(topic)))
-            made.set_state(TopicPartition(topic, 0), 3, (3, 1), leader_epoch=5)
-        made.driver.standby = lambda: standby(made)
-        made.fail_over()
-        return [
-            (list(batch.partitions), batch.leader_and_isr, batch.update_metadata_receivers)
-            for batch in made.driver.sent
-        ]
-
-    assert sent_with(copy_of) == sent_with(no_copy)
-
-
 def test_the_copy_is_asked_for_after_notifications_were_dropped(world: World) -> None:
     """They announce what the copy has to have."""
     notification = paths.isr_change_notification("isr_change_0000000001")

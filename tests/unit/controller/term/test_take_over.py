@@ -230,13 +230,6 @@ class TestUnheard:
         (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
         assert reported.fields == {"epoch": 8, "reason": "dead", "passed": "silent; silent"}
 
-    def test_who_stands_behind_keeps_its_place(self, standby: Standby) -> None:
-        behind = standby.queued()
-        standby.absent(standby.other, unheard=[behind])
-        assert standby.queue() == [standby.session_id, behind.session_id]
-        (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
-        assert "passed" not in reported.fields
-
     def test_one_that_leads_is_not_deposed_for_the_sake_of_others(self, standby: Standby) -> None:
         (suspected,) = standby.queue_up_behind()
         standby.absent(suspected, unheard=[standby.other])
@@ -248,23 +241,6 @@ class TestUnheard:
         former, _ = standby.queue_up_behind(count=2)
         standby.absent(standby.other, unheard=[former])
         assert standby.world.holder() == OTHER
-
-    def test_one_that_queues_up_again_meanwhile_stands_behind(self, standby: Standby) -> None:
-        """It lives after all, and has lost its place to one that was named."""
-        (former,) = standby.queue_up_behind()
-        place = standby.world.zookeeper.children(ELECTION)[1]
-
-        def move() -> None:
-            standby.world.delete(f"{ELECTION}/{place}")
-            queue_up(former)
-
-        standby.world.driver.before = once(effects.Multi, move)
-        standby.absent(standby.other, unheard=[former])
-        assert standby.world.holder() == OTHER
-        standby.world.driver.before = lambda _: None
-        standby.absent(standby.other)
-        assert standby.world.holder() == CONTROLLER_ID
-        assert standby.queue() == [standby.session_id, former.session_id]
 
 
 class TestNewsThatIsOutOfDate:
@@ -330,19 +306,6 @@ class TestLimits:
         standby.absent(standby.other)
         assert standby.world.holder() == OTHER
 
-    def test_a_suspicion_that_was_right_costs_no_wait(self, standby: Standby) -> None:
-        """The one that was suspected has ended, and with it its session."""
-        for _ in range(3):
-            standby.absent(standby.other)
-            assert standby.world.holder() == CONTROLLER_ID
-            standby.world.zookeeper.expire(standby.other.session_id)
-            for place in standby.world.zookeeper.children(ELECTION):
-                standby.world.delete(f"{ELECTION}/{place}")
-            standby.other = standby.queued()
-            standby.place = queue_up(standby.world.driver.client)
-            self.deposed(standby)
-            standby.world.driver.now_ms += 30_000  # for having been deposed
-
     def replaced_by(self, standby: Standby) -> InMemoryClient:
         """Another replica leads instead of this one, and stands before it in the queue."""
         standby.world.delete(standby.place)
@@ -362,37 +325,6 @@ class TestLimits:
         assert standby.world.holder() == CONTROLLER_ID
         registered = standby.world.zookeeper.children(presence_path(ELECTION))
         assert set(registered) == {presence_name(x.session_id) for x in (first, second)}
-
-    def test_a_frozen_one_is_waited_for_after_another_frozen_one(self, standby: Standby) -> None:
-        first = standby.other
-        standby.absent(first)
-        second = self.replaced_by(standby)
-        standby.absent(first, second)
-        assert standby.world.holder() == OTHER
-
-    def test_a_frozen_one_is_waited_for_though_an_earlier_one_is_dead(
-        self, standby: Standby
-    ) -> None:
-        first = standby.other
-        standby.absent(dead=[first])
-        second = self.replaced_by(standby)
-        standby.absent(second, dead=[first])
-        assert standby.world.holder() == OTHER
-
-    def test_one_that_leads_after_it_was_held_to_be_dead_is_waited_for(
-        self, standby: Standby
-    ) -> None:
-        """Its connections end and its port refuses, but it lives, and has queued up again."""
-        standby.absent(dead=[standby.other])
-        standby.world.delete(standby.place)
-        queue_up(standby.other)
-        standby.place = queue_up(standby.world.driver.client)
-        self.deposed(standby)
-        standby.absent(dead=[standby.other])
-        assert standby.world.holder() == OTHER
-        standby.world.driver.now_ms += 30_000
-        standby.absent(dead=[standby.other])
-        assert standby.world.holder() == CONTROLLER_ID
 
     def test_one_that_is_named_does_not_wait(self, standby: Standby) -> None:
         standby.absent(standby.other)

@@ -71,14 +71,6 @@ def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> 
     assert T0 in context.cluster.partitions_being_reassigned
 
 
-def test_a_rival_that_nobody_has_reported_is_obeyed(world: World) -> None:
-    controller = world.active_controller()
-    world.elect_rival()
-    lose_watches(world)
-    check(world, controller)
-    assert controller.active is None
-
-
 def test_nothing_is_done_where_nothing_was_missed(world: World) -> None:
     controller = world.active_controller()
     world.forget()
