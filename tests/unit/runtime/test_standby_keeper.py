@@ -163,25 +163,6 @@ async def test_old_servers_have_no_cache(make: Make, caplog: pytest.LogCaptureFi
     assert world.keeper.status.problem is None
 
 
-async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session finds out some time after it."""
-    monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
-    world = make()
-    add, is_old = world.watches.add, True
-
-    async def add_if_new(paths: Sequence[str]) -> None:
-        if is_old:
-            raise RecursiveWatchesUnsupportedError
-        await add(paths)
-
-    world.watches.add = add_if_new  # type: ignore[method-assign]
-    world.start()
-    await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
-    is_old = False
-    await world.current()
-    assert world.keeper.status.problem is None
-
-
 async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regent.runtime.standby_keeper.RETRY_PAUSE_S", 0.01)
     world = make()
@@ -242,24 +223,6 @@ async def test_other_protocol_version_is_prepared_again(make: Make) -> None:
 
     await world.until(lambda: suffix() == usual_suffix((3, 9)))
     await world.until(lambda: world.keeper.status.is_prepared)
-
-
-async def test_entries_are_collected_once_the_protocol_version_is_known(make: Make) -> None:
-    world = make()
-    world.channels.expected = None  # brokers are being connected to
-    world.start()
-    await world.until(lambda: world.prepared() == [T0])
-    world.admin.multi(topic("u"))
-    await world.until(lambda: len(world.prepared()) == 2)  # so everything was gone through once
-    entries = world.keeper.cache.cluster.announced_states.entries
-    assert entries is not None
-    assert entries.up_to_date == {}
-    assert not world.keeper.status.is_prepared
-    world.channels.report((3, 9))
-    await world.until(lambda: world.keeper.status.is_prepared)
-    entries = world.keeper.cache.cluster.announced_states.entries
-    assert entries is not None
-    assert [some.suffix for some in entries.up_to_date.values()] == [usual_suffix((3, 9))] * 2
 
 
 async def test_a_defect_ends_nothing_but_the_cache(

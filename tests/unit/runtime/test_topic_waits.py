@@ -85,12 +85,6 @@ async def test_who_waits_is_woken_by_the_last_of_its_topics() -> None:
     assert await waiting == ["a", "b"]
 
 
-async def test_what_is_there_already_is_not_waited_for() -> None:
-    views = Views()
-    views.show("a")
-    assert await views.wait("a", timeout_s=0.0) == ["a"]
-
-
 async def test_time_that_is_out_gives_what_is_there() -> None:
     views = Views()
     views.show("a")
@@ -224,15 +218,6 @@ async def test_propagated_when_a_broker_has_acknowledged_what_was_sent_before() 
     assert await waiting
     assert views.waits.lagging_brokers() == [1]
     assert await views.waits.propagated(timeout_s=0) is False
-
-
-async def test_not_propagated_when_the_process_ceases_to_be_the_controller() -> None:
-    views = Views()
-    views.channels.last_batch = 3
-    waiting = asyncio.create_task(views.waits.propagated(timeout_s=60.0))
-    await until_idle()
-    views.resign()
-    assert not await waiting
 
 
 async def test_no_broker_lags_when_all_brokers_do() -> None:
