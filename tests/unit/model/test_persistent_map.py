@@ -88,17 +88,6 @@ def test_what_copies_share_is_not_compared() -> None:
     assert 0 < Counted.looks < 200
 
 
-def test_it_is_a_mapping() -> None:
-    mapping = PersistentMap({"a": 1})
-    assert isinstance(mapping, Mapping)
-    assert mapping == {"a": 1}
-    assert mapping.get("b") is None
-    assert "b" not in mapping
-    with pytest.raises(KeyError):
-        mapping["b"]
-    assert repr(mapping) == "PersistentMap({'a': 1})"
-
-
 def _containers(mapping: PersistentMap[Any, Any]) -> list[Any]:
     found, waiting = [], [mapping._root]
     while waiting:

@@ -195,31 +195,6 @@ def standby_of(service: ControllerService) -> dict[str, Any]:
     return dict(shown)
 
 
-def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> None:
-    with (
-        SimulatedCluster() as cluster,
-        LiveController(cluster, contends=False, warm_standby=True) as controller,
-    ):
-        service, connections = controller.service, controller.connections
-        cluster.create_topic("t", [(1, 2), (2, 1)])
-        wait_for(
-            lambda: standby_of(service),
-            "the cache to be current",
-            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
-        )
-        cluster.call(connections.disconnect)
-        wait_for(
-            lambda: standby_of(service)["phase"] == "disconnected", "the connection to be lost"
-        )
-        cluster.create_topic("u", [(1, 2)])
-        cluster.call(connections.reconnect)
-        wait_for(
-            lambda: standby_of(service),
-            "the cache to be current again",
-            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 3),
-        )
-
-
 def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     load, may_load = StandbyReader.load, asyncio.Event()
 
@@ -298,12 +273,6 @@ def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture)
     assert record.__dict__["topics_from"] == "standby"
 
 
-def test_without_the_setting_there_is_no_cache() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
-        assert controller.service.standby is None
-        assert controller.service.status()["warmStandby"] is None
-
-
 def test_uninformed_broker_is_shown_until_informed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_loop, "UNINFORMED_CHECK_S", 0.01)
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
@@ -354,28 +323,6 @@ def test_numbers_follow_many_changes_later(monkeypatch: pytest.MonkeyPatch) -> N
             "the numbers after the stop",
             until=lambda g: (g.active_broker_count, g.preferred_replica_imbalance_count) == (2, 2),
         )
-
-
-def test_numbers_are_not_taken_in_the_middle_of_an_event() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        service = controller.service
-        wait_for(lambda: service.gauges.active_broker_count == 3, "numbers")
-        parts = service._parts
-        assert parts is not None
-
-        def fire_while(busy_since: float | None) -> bool:
-            """Whether numbers are taken."""
-            before, parts.manager.busy_since = parts.gauges, busy_since
-            parts._take_due_numbers()
-            parts.manager.busy_since = None
-            return parts.gauges is not before
-
-        assert not cluster.call(fire_while, 1.0)
-        cluster.stop_broker(1)
-        wait_for(
-            lambda: service.gauges.active_broker_count == 2, "the numbers after the next event"
-        )
-        assert cluster.call(fire_while, None)
 
 
 class TestStateChanges:

@@ -50,19 +50,6 @@ def test_hand_over_equals_a_full_walk(steps: list[str], most: int) -> None:
             CHANGES[step](state)
 
 
-def test_only_topics_whose_assignments_have_changed_are_looked_at_again() -> None:
-    state, prepared = cluster(), PreparedReplicas()
-    while prepared.prepare(state, most=1):
-        pass
-    assert prepared.is_complete(state)
-    CHANGES["another leader"](state)
-    assert prepared.is_complete(state)
-    CHANGES["another assignment"](state)
-    assert not prepared.is_complete(state)
-    assert not prepared.prepare(state, most=1)
-    assert prepared.is_complete(state)
-
-
 def test_what_is_handed_over_belongs_to_whoever_has_it() -> None:
     state, prepared = cluster(), PreparedReplicas()
     given_away = prepared.hand_over(state)

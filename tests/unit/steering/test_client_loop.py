@@ -18,7 +18,6 @@ from regent.controller.commands import (
     DescribeTopicConfigs,
     ElectionType,
     ElectLeaders,
-    FoundPartition,
     Outcome,
     PartitionResult,
     Reason,
@@ -35,13 +34,13 @@ from regent.model.errors import (
     BrokerTooOldError,
     UnexpectedZooKeeperError,
 )
-from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
+from regent.model.partition import TopicPartition
+from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT
 from regent.standby.reads import WATCHED
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from regent.zk_data.throttles import THROTTLED_BROKERS, THROTTLED_TOPICS, throttled_topic
+from regent.zk_data.throttles import THROTTLED_BROKERS, THROTTLED_TOPICS
 from tests.unit.steering.client_world import ClientWorld
 
 T0 = TopicPartition("t", 0)
@@ -311,19 +310,6 @@ class TestMoves:
         assert outcome == Accepted({T0: PartitionResult()})
         await world.until(lambda: not world.view.topics["t"].partitions[0].is_being_reassigned)
 
-    async def test_what_cannot_be_is_not_asked_for(self, world: ClientWorld) -> None:
-        t1, missing = TopicPartition("t", 1), TopicPartition("none", 0)
-        other = FoundPartition(0, ReplicaAssignment((3, 2)))
-        command = AlterPartitionReassignments(
-            {T0: None, t1: (2, 3), missing: (1,)}, found={t1: other}
-        )
-        outcome = only(await world.submit(command))
-        assert isinstance(outcome, Accepted)
-        assert outcome.result[T0].error_code == NO_REASSIGNMENT_IN_PROGRESS
-        assert "changed at the same moment" in outcome.result[t1].message
-        assert outcome.result[missing].error_code
-        assert world.controller.asked == []
-
     async def test_what_the_controller_refuses_is_the_result(self, world: ClientWorld) -> None:
         world.register(99)
         await world.until(lambda: 99 in world.view.brokers)
@@ -395,14 +381,6 @@ class TestMoves:
         await world.submit(AlterPartitionReassignments({T0: (3, 2)}))
         assert [broker_id for broker_id, _ in world.controller.asked] == [1, 2]
 
-    async def test_a_command_without_an_answer_keeps_no_other_from_being_asked_for(
-        self, world: ClientWorld
-    ) -> None:
-        world.controller.failure = BrokerQuestionError("it closed the connection")
-        moves = [AlterPartitionReassignments({T0: (3, 2)}) for _ in range(3)]
-        await world.submit(*moves)
-        assert len(world.controller.asked) == 3
-
     async def test_nobody_is_asked_while_nobody_is_the_controller(self, world: ClientWorld) -> None:
         world.admin.multi([Delete(paths.CONTROLLER)])
         await world.until(lambda: world.view.controller_id == -1)
@@ -427,26 +405,6 @@ class TestThrottles:
         await world.until(lambda: not world.server.children(THROTTLED_TOPICS))
         assert not world.server.children(THROTTLED_BROKERS)
 
-    async def test_a_controller_that_is_elected_while_throttles_are_removed_costs_nothing(
-        self, world: ClientWorld
-    ) -> None:
-        """What is written is fenced by the controller that was known: it is written anew."""
-        world.loop.set_serving(True)
-        await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-        await world.until(lambda: world.view.topics["t"].partitions[0].is_being_reassigned)
-        problems: list[str | None] = []
-        world.loop.publisher.subscribe(lambda _: problems.append(world.loop.problem))
-        world.connections.zookeeper.after_reading = (
-            throttled_topic("t"),
-            lambda: world.elect(2, epoch=8),
-        )
-        world.arrive("t", 0)
-        await world.until(
-            lambda: any(problems) or THROTTLED not in world.config(paths.topic_config("t"))
-        )
-        assert not any(problems)
-        await world.until(lambda: not world.server.children(THROTTLED_BROKERS))
-
     async def test_the_controller_is_not_asked_for_another_rate(self, world: ClientWorld) -> None:
         """It would give the partition a new leader epoch each time."""
         world.loop.set_serving(True)
@@ -459,29 +417,6 @@ class TestThrottles:
         assert len(world.controller.asked) == asked
         await world.submit(AlterPartitionReassignments({T0: (2, 3)}, throttle=2000))
         assert len(world.controller.asked) == asked + 1, "the other order is another target"
-
-    async def test_a_lost_answer_leaves_the_throttle_of_a_move_that_has_begun(
-        self, world: ClientWorld
-    ) -> None:
-        world.loop.set_serving(True)
-        world.controller.loses_answers = True
-        outcome = only(await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000)))
-        assert isinstance(outcome, Rejected)
-        await world.until(lambda: world.view.topics["t"].partitions[0].is_being_reassigned)
-        assert world.config(paths.topic_config("t"))[THROTTLED] == "0:2,0:1"
-
-    async def test_the_throttle_of_a_move_that_has_not_begun_goes_with_the_next_look_at_all(
-        self,
-    ) -> None:
-        world = ClientWorld(settle_interval_s=0.5)
-        world.create_topic("t", (1, 2))
-        async with world:
-            await world.known()
-            world.loop.set_serving(True)
-            world.controller.failure = BrokerQuestionError("no route")
-            await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-            await world.until(lambda: not world.server.children(THROTTLED_TOPICS))
-            assert THROTTLED not in world.config(paths.topic_config("t"))
 
     async def test_who_begins_to_serve_removes_what_another_left(self, world: ClientWorld) -> None:
         world.loop.set_serving(True)
