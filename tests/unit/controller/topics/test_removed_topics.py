@@ -66,14 +66,6 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         state = self.born(world, active)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
 
-    def test_a_topic_that_is_deleted_after_that_is_a_new_one_again(self) -> None:
-        world, active = self.vanished()
-        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
-        active.context.remove_topic("t")
-        world.delete(paths.topic("t"))
-        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
-        assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2, 3), 1, 0)
-
     def test_where_it_was_to_be_deleted_all_live_replicas_are_in_sync(self) -> None:
         """The one that was stopped last may have what was to be deleted, and others would copy."""
         world = World()
@@ -142,18 +134,6 @@ class TestReplacedTopics:
         world, controller = self._active(protocol)
         self._replace(world)
         world.deliver(controller)
-        self._assert_it_is_the_new_one(world, controller)
-
-    def test_one_whose_node_is_missing_when_the_deletion_is_looked_at_is_found(
-        self, protocol: tuple[int, int]
-    ) -> None:
-        """It is there again when the topics are listed, under a name that was known."""
-        world, controller = self._active(protocol)
-        world.delete(paths.topic("t"))
-        world.driver.client.take_events()
-        world.process(controller, e.TopicNodesDeleted(("t",)))
-        world.create_topic("t", {0: (2, 3), 1: (3, 2)})
-        world.process(controller, e.TopicChange())
         self._assert_it_is_the_new_one(world, controller)
 
     def test_after_a_disconnection_it_is_found_without_watches(

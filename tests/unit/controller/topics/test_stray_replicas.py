@@ -11,7 +11,7 @@ from regent.protocol.control_requests import (
 )
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.zk_data import paths
-from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
+from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_on
 from tests.unit.controller.topics.deleting import (
     NOTE,
     STORAGE_ERROR,
@@ -20,7 +20,6 @@ from tests.unit.controller.topics.deleting import (
     cluster,
     delete,
     delete_after_a_restart,
-    deletions,
     deny,
     describe_log_dirs,
     is_gone,
@@ -53,12 +52,6 @@ class TestDeletion:
         answer(world, active, 3, T1)
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
-
-    def test_what_an_earlier_deletion_has_left_is_kept(self) -> None:
-        world, active = cluster()
-        world.put(NOTE, b'{"version":1,"partitions":[1,7]}')
-        delete(world, active)
-        assert world.node(NOTE).data == b'{"version":1,"partitions":[0,1,7]}'
 
     def test_a_topic_whose_replicas_cannot_be_noted_stays(self) -> None:
         world, active = cluster()
@@ -146,18 +139,6 @@ class TestReturn:
         world.bounce_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
 
-    def test_a_broker_that_came_back_under_another_controller_is_asked_at_the_failover(
-        self,
-    ) -> None:
-        world, active = cluster()
-        delete(world, active)
-        world.start_broker(3)
-        active = world.fail_over()
-        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
-        answer(world, active, 3, T0, T1)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
     def test_a_malformed_note_is_left_alone(self) -> None:
         world, active = cluster()
         world.put(NOTE, b'{"partitions":["x"]}')
@@ -188,12 +169,3 @@ class TestNodesThatMayNotBeRead:
         assert "Replicas are deleted when their broker is back" not in [
             record.message for record in world.log.records
         ]
-
-    def test_a_name_that_no_topic_has_is_kept_from_the_broker(self) -> None:
-        world, active = cluster()
-        for name in ("x" * 250, "x" * 40_000):
-            world.put(strays_of(3, name), b'{"version":1,"partitions":[0]}')
-        start_broker_3(world, active)
-        assert deletions(world) == []
-        (said,) = world.log.errors("Malformed notes skipped")
-        assert said["znodes"] == 2

@@ -237,17 +237,6 @@ class TestConfiguration:
         assert refused.reason is Reason.INVALID_CONFIG
         assert "broker 2 runs Kafka 1.1" in refused.message
 
-    def test_a_broker_that_is_gone_for_good_is_no_reason(self) -> None:
-        """Nothing names it any more."""
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1,)})
-        active = world.fail_over()
-        learn(active, (3, 9), {2: (1, 1)})
-        world.stop_broker(2, seen_by=active)
-        command = AlterTopicConfig("t", {"compression.type": "zstd"})
-        assert ask(world, active, command) == (Accepted(),)
-
     def test_what_a_former_life_of_a_broker_has_said_does_not_count(self) -> None:
         world, active = cluster()
         learn(active, (3, 9), epoch=1)
@@ -263,14 +252,6 @@ class TestConfiguration:
             assert refused.reason is Reason.TOO_LARGE
             assert "takes 1,239," in refused.message
             assert "1,048,575" in refused.message
-
-    def test_what_others_have_set_is_no_reason_to_refuse(self) -> None:
-        world, active = cluster()
-        theirs = {"retention.ms": "5", "local.retention.ms": "9", "flush.ms": "soon"}
-        world.put(paths.topic_config("t"), encode_entity_config(theirs))
-        command = AlterTopicConfig("t", {"segment.ms": "7"})
-        assert ask(world, active, command) == (Accepted(),)
-        assert config_of(world) == theirs | {"segment.ms": "7"}
 
     def test_an_unreadable_configuration_is_not_overwritten(self) -> None:
         world, active = cluster()

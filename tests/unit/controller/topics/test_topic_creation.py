@@ -183,26 +183,6 @@ class TestRefusals:
         assert world.driver.transactions() == 0
         assert reason not in TRANSIENT_REASONS
 
-    @pytest.mark.parametrize(
-        ("command", "reason", "field"),
-        [
-            (CreateTopic("t", 1, 4), Reason.NOT_ENOUGH_BROKERS, "replication_factor"),
-            (
-                CreateTopic("t", 1, assignment={0: (1, 9)}),
-                Reason.BROKERS_UNAVAILABLE,
-                "assignment",
-            ),
-        ],
-    )
-    def test_brokers_that_are_not_alive_may_come_back(
-        self, command: CreateTopic, reason: Reason, field: str
-    ) -> None:
-        world, active = cluster()
-        (outcome,) = ask(world, active, command)
-        assert isinstance(outcome, Rejected)
-        assert (outcome.reason, outcome.field) == (reason, field)
-        assert reason in TRANSIENT_REASONS
-
     def test_a_topic_that_is_being_deleted_can_be_created_once_that_is_done(self) -> None:
         world, active = cluster()
         active.context.queue_topic_for_deletion("taken")

@@ -17,7 +17,7 @@ from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
-from tests.unit.controller.driving import once, raising
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, stop_replica
 
 BROKERS = (1, 2, 3)
@@ -88,12 +88,6 @@ class TestStart:
         ]
         assert set(replica_states(active).values()) == {"DELETION_STARTED"}
 
-    def test_a_partition_state_that_cannot_be_read_does_not_stand_in_the_way(self) -> None:
-        world, active = cluster()
-        world.put(paths.partition_state(T0), b"[1")
-        delete(world, active, "t")
-        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
-
     def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         world.create_topic("unborn", {0: (9,)}, seen_by=active)
@@ -135,16 +129,6 @@ class TestCompletion:
         config = world.node(paths.topic_config("t"))
         assert b"retention.ms" in config.data
         assert not world.exists(paths.delete_topic("t"))
-
-    def test_a_lost_answer_to_the_last_transaction_changes_nothing(self) -> None:
-        for when in ("before", "after"):
-            world, active = cluster()
-            delete(world, active, "t")
-            lost = once(effects.Multi, raising(ZooKeeperUnavailableError("connection lost")))
-            setattr(world.driver, when, lost)
-            self.finish(world, active)
-            assert not active.context.cluster.has_topic("t")
-            assert not world.exists(paths.delete_topic("t"))
 
     def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
         world, active = cluster()
@@ -290,12 +274,6 @@ class TestAnswersThatDoNotCount:
         delete(world, active, "t")
         answer(world, active, 1, T0, delete=False)
         assert replica_states(active)["0 on 1"] == "DELETION_STARTED"
-
-    def test_an_answer_about_a_replica_whose_deletion_has_not_begun(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, T0)
-        assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
-        assert world.log.errors("Illegal replica transition") == []
 
 
 class TestView:

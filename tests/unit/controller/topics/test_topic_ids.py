@@ -173,16 +173,6 @@ class TestWhileNobodyLeads:
         assert cluster.context.cluster.topic_ids == {"t": ID}
         assert cluster.context.refusals.count == 1
 
-    def test_who_has_accepted_the_replaced_id_has_not_said_that_it_hosts_the_topic(self) -> None:
-        cluster = Cluster()
-        cluster.rewrite(ONE, OTHER)
-        cluster.fail_over()
-        cluster.refuse(2, asked=OTHER)
-        cluster.refuse(1)
-        before = cluster.world.state(T0)
-        cluster.answer(2, asked=OTHER)
-        assert cluster.world.state(T0) == before
-
 
 class TestNotes:
     def test_every_topic_with_an_id_is_noted_until_it_is_gone(self) -> None:
@@ -193,15 +183,6 @@ class TestNotes:
         assert cluster.notes() == ["t", "u"]
         cluster.world.delete(paths.topic("t"))
         cluster.world.deliver(cluster.controller)
-        assert cluster.notes() == ["u"]
-
-    def test_what_was_created_and_deleted_under_another_controller_is_found_at_the_failover(
-        self,
-    ) -> None:
-        cluster = Cluster()
-        cluster.world.create_topic("u", ONE, topic_id=OTHER)
-        cluster.world.delete(paths.topic("t"))
-        cluster.fail_over()
         assert cluster.notes() == ["u"]
 
     def test_a_topic_that_cannot_be_read_keeps_its_note(self) -> None:
