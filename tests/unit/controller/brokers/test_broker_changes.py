@@ -21,7 +21,6 @@ from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, make_broker
 
 
@@ -114,14 +113,6 @@ class TestFailure:
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
         assert world.log.errors("Illegal replica transition") == []
 
-    def test_a_broker_without_leadership_still_disappears_from_the_broker_list(self) -> None:
-        world, active = cluster()
-        world.stop_broker(3, seen_by=active)
-        (requests,) = world.driver.sent
-        assert requests.update_metadata_receivers == (1, 2)
-        assert tuple(requests.partitions) == ()
-        assert list(requests.brokers) == [1, 2]
-
 
 class TestBounce:
     def test_a_bounced_broker_fails_and_starts_though_nobody_saw_it_absent(self) -> None:
@@ -176,13 +167,6 @@ class TestBounce:
         assert world.driver.channels == []
         assert world.driver.views == []
 
-    def test_a_broker_that_vanishes_between_two_reads_counts_as_dead(self) -> None:
-        world, active = cluster({0: (1, 2)})
-        world.start_broker(4)
-        world.driver.before = once(effects.ReadData, lambda: world.stop_broker(1))
-        world.run(process_broker_change(active))
-        assert list(active.context.cluster.brokers) == [2, 3, 4]
-
 
 class TestModifications:
     def test_a_changed_endpoint_is_announced_to_everybody(self) -> None:
@@ -207,12 +191,6 @@ class TestModifications:
         assert isinstance(effect, effects.ReaddressChannels)
         assert list(effect.brokers) == [active.context.cluster.brokers[1]]
         assert effects.UpdateChannels not in kinds
-
-    def test_an_unchanged_registration_is_not_announced(self) -> None:
-        world, active = cluster()
-        world.start_broker(1)
-        world.run(process_broker_modifications(active, 1))
-        assert world.driver.sent == []
 
     def test_another_life_of_the_broker_is_left_to_the_list_of_brokers(self) -> None:
         world, active = cluster()

@@ -20,13 +20,11 @@ from regent.controller.events import PartitionsReleased
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
-from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, active_of, leader_and_isr, stop_replica
 
 LED, FOLLOWED, SINGLE, ELSEWHERE = (TopicPartition("t", p) for p in range(4))
@@ -146,39 +144,6 @@ class TestOneBroker:
         assert result == ControlledShutdownResult()
         assert world.state(LED) == LeaderAndIsr(1, 5, (1, 2, 3), 0, 0)
 
-    def test_a_partition_whose_leader_is_down_keeps_its_isr(self) -> None:
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1, 2), 1: (9, 1)})
-        world.set_state(LED, 2, (2, 1), leader_epoch=5)
-        world.set_state(FOLLOWED, 9, (9,), leader_epoch=5)
-        active = fail_over(world)
-        active.context.set_replicas_on_offline_dirs(2, [LED])
-        before = world.state(LED), world.state(FOLLOWED)
-        shut_down(world, active, 1)
-        assert (world.state(LED), world.state(FOLLOWED)) == before
-
-    def test_a_write_whose_answer_was_lost_is_announced(self) -> None:
-        """The client repeats it, and finds another version than it expects."""
-        world, active = cluster()
-        applied = False
-
-        def write_twice(effect: effects.Effect[object]) -> None:
-            nonlocal applied
-            if not isinstance(effect, effects.Write) or applied:
-                return
-            if any(op.path == paths.partition_state(LED) for op in effect.operations):
-                applied = True
-                world.driver.client.write(effect.operations, guard=effect.guard)
-
-        world.driver.before = write_twice
-        (result,) = shut_down(world, active, 1)
-        assert result == ControlledShutdownResult()
-        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
-        assert leader_and_isr(world.driver.sent)[1] == {LED: False}
-        assert set(leader_and_isr(world.driver.sent)[2]) == {LED, FOLLOWED}
-        assert {tp for b, tp, _, _ in stop_replica(world.driver.sent) if b == 1} == {LED, FOLLOWED}
-
 
 class TestWhoAsks:
     def test_an_earlier_life_of_the_broker_is_refused(self) -> None:
@@ -217,12 +182,6 @@ class TestWhoAsks:
         assert active.context.cluster.brokers[restarted].epoch == epoch_of(world, restarted)
         assert active.context.shutting_down_broker_ids == {restarted}
 
-    def test_an_epoch_that_is_not_registered_yet_is_not_available(self) -> None:
-        world, active = cluster()
-        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) + 1))
-        assert result.error_code == BROKER_NOT_AVAILABLE
-        assert not active.context.shutting_down_broker_ids
-
 
 class TestSeveralBrokers:
     def test_they_are_one_set(self) -> None:
@@ -253,12 +212,6 @@ class TestAfterTheAnswer:
         world.put(paths.topic_config("t"), encode_entity_config({"min.insync.replicas": "2"}))
         (warning,) = self.stopped(world, active)
         assert warning == {"broker": 1, "partitions": 1, "examples": [str(FOLLOWED)]}
-
-    def test_the_dynamic_default_of_the_cluster_counts_too(self) -> None:
-        world, active = cluster()
-        world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "3"}))
-        (warning,) = self.stopped(world, active)
-        assert warning["examples"] == [str(LED), str(FOLLOWED)]
 
     def test_what_cannot_be_read_names_nothing(self) -> None:
         world, active = cluster()
@@ -314,13 +267,3 @@ def test_a_process_that_is_not_the_controller_says_so_to_each() -> None:
     world = make_world()
     answers = ask(world, world.controller())
     assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
-
-
-def test_an_unexpected_error_ends_the_term_and_is_an_answer_to_each() -> None:
-    world = make_world()
-    controller = world.active_controller()
-    error = UnexpectedZooKeeperError("SYSTEMERROR", "/brokers/topics/t")
-    world.driver.before = once(effects.SendRequests, raising(error))
-    answers = ask(world, controller)
-    assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
-    assert controller.active is None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from regent.model.partition import NO_LEADER
 from tests.unit.controller.predecessor import cluster, left_by
-from tests.unit.controller.world import T0, World, leader_and_isr
+from tests.unit.controller.world import T0, World
 
 RESTARTED = "Brokers had registered anew while nobody led: others lead, or new leader epochs begin"
 
@@ -22,15 +21,6 @@ def test_one_that_has_not_restarted_leads(leader: int) -> None:
     world = restart(cluster((1, 2, 3), leader, (1, 2, 3)), leader)
     others = tuple(b for b in (1, 2, 3) if b != leader)
     assert left_by(world) == (others[0], others, 6)
-
-
-def test_nobody_is_sent_a_leader_that_has_restarted() -> None:
-    """Its followers would cut off what it may have lost."""
-    world = restart(cluster((1, 2), 1, (1, 2)), 1)
-    world.fail_over()
-    announced = [batch.partitions[T0] for batch in world.driver.sent if T0 in batch.partitions]
-    assert {state.leader_and_isr.leader for state in announced} == {2}
-    assert leader_and_isr(world.driver.sent).keys() == {1, 2}
 
 
 def test_a_follower_that_has_restarted_leaves_the_isr() -> None:
@@ -76,27 +66,8 @@ def test_who_restarted_before_the_state_was_written_was_seen() -> None:
     assert left_by(world) == (2, (2, 1), 7)
 
 
-def test_a_partition_without_a_leader_gets_one_that_has_not_restarted() -> None:
-    world = restart(cluster((1, 2), NO_LEADER, (1, 2)), 1)
-    assert left_by(world)[:2] == (2, (2,))
-
-
-def test_a_registration_that_was_only_rewritten_is_no_restart() -> None:
-    world = cluster((1, 2), 1, (1, 2))
-    world.start_broker(1, port=9999)
-    assert left_by(world) == (1, (1, 2), 5)
-
-
 def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
     world = restart(cluster((1, 2), 1, (1, 2)), 1)
     world.mark_for_deletion("t")
     world.fail_over()
     assert not world.log.warnings(RESTARTED)
-
-
-def test_a_state_that_cannot_be_read_hides_no_restart_elsewhere() -> None:
-    world = cluster((1, 2), 1, (1, 2))
-    world.create_topic("u", {0: (1, 2)})
-    world.put("/brokers/topics/u/partitions/0/state", b"garbage")
-    restart(world, 1)
-    assert left_by(world)[:2] == (2, (2,))

@@ -13,7 +13,6 @@ from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import NO_EPOCH, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
 from regent.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
     INCONSISTENT_TOPIC_ID,
     KAFKA_STORAGE_ERROR,
     UNSUPPORTED_VERSION,
@@ -220,15 +219,6 @@ class TestAWholeRequest:
         cluster.answer(1, T0, T1)
         assert [cluster.state(tp).leader_epoch for tp in (T0, T1)] == [1, 1]
         assert cluster.context.refusal_repairs.on_broker(1) == {}
-
-    def test_that_was_not_authorized_was_not_begun(self, cluster: Cluster) -> None:
-        before = cluster.state(T0)
-        cluster.answer(1, T0, whole=CLUSTER_AUTHORIZATION_FAILED)
-        cluster.next_attempt()
-        assert cluster.sent() == {1: {T0: False}}
-        cluster.answer(1, T0)
-        assert cluster.state(T0) == before
-        assert cluster.nothing_is_planned
 
 
 class TestMetadata:

@@ -14,7 +14,6 @@ from regent.controller.commands import (
     ControlledShutdown,
     ControlledShutdownResult,
 )
-from regent.controller.events import ControlledShutdownOverdue
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -24,7 +23,6 @@ from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from regent.zk_data import paths
 from regent.zk_data.broker_notes import SHUTTING_DOWN, encode_broker_note
-from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
@@ -109,15 +107,6 @@ class TestFailover:
         assert T0 not in leader_and_isr(sent)[1]
         assert (1, T1, -1, False) in stop_replica(sent)
 
-    def test_a_partition_that_only_it_can_lead_stays_online(self) -> None:
-        world, before = cluster()
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        world.put(paths.topic_config("t"), _unclean())
-        shut_down(world, before, 1)
-        active = fail_over(world)
-        assert world.state(T0) == LeaderAndIsr(1, 5, (1,), 0, 1)
-        assert active.context.partition_state(T0) is PartitionState.ONLINE
-
     def test_notes_about_brokers_that_are_gone_or_restarted_are_deleted(self) -> None:
         world, _ = cluster()
         world.put(SHUTTING_DOWN.path(1), encode_broker_note(epoch_of(world, 1) - 1))
@@ -127,14 +116,6 @@ class TestFailover:
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
-
-    def test_the_broker_is_looked_after_in_the_new_term_too(self) -> None:
-        world, before = cluster()
-        shut_down(world, before, 1)
-        world.driver.timers.clear()
-        active = fail_over(world)
-        event = world.driver.timers[OVERDUE].event
-        assert event == ControlledShutdownOverdue(active.context.term.epoch, 1, epoch_of(world, 1))
 
 
 class TestTheEnd:
@@ -190,15 +171,6 @@ class TestTheEnd:
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
 
-    def test_another_request_gives_it_time_again(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        overdue(world, active)
-        shut_down(world, active, 1)
-        answer(world, active)
-        assert active.context.shutting_down_broker_ids == {1}
-        assert OVERDUE in world.driver.timers
-
 
 class TestMeanwhile:
     def test_it_leads_what_nobody_else_in_sync_can(self) -> None:
@@ -219,16 +191,6 @@ class TestMeanwhile:
         state = world.state_of(T1)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 7, (2, 3))
 
-    def test_a_leader_moves_as_soon_as_another_replica_is_in_sync(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        shut_down(world, active, 1)
-        assert active.context.cluster.leadership[T0].leader == 1
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        notify(world, T0)
-        world.run(process_isr_change_notification(active))
-        assert world.led(T0) == (2, (2,))
-
     def test_a_failed_log_directory_of_it_is_asked_about_as_far_as_it_is_in_sync(self) -> None:
         world, active = cluster()
         world.set_state(T0, 1, (1,), leader_epoch=5)
@@ -238,25 +200,7 @@ class TestMeanwhile:
         world.run(process_log_dir_event_notification(active))
         assert leader_and_isr(world.driver.sent) == {1: {T0: False}}
 
-    def test_a_topic_that_it_hosts_is_deleted_on_it(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.run(active.deletions.enqueue(["t"]))
-        deleted = {(b, tp) for b, tp, _, delete in stop_replica(world.driver.sent) if delete}
-        assert {(1, T0), (1, T1)} <= deleted
-
-    def test_it_leads_nothing_that_another_in_sync_replica_can(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.set_state(T1, 2, (2, 1, 3), leader_epoch=6)
-        world.stop_broker(2, seen_by=active)
-        assert world.led(T1) == (3, (3,))
-
 
 def notify(world: World, tp: TopicPartition) -> None:
     content = encode_isr_change_notification([tp])
     world.outsider.multi([Create(isr_change_notification_prefix(), content, sequential=True)])
-
-
-def _unclean() -> bytes:
-    return encode_entity_config({"unclean.leader.election.enable": "true"})
