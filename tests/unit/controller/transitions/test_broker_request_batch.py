@@ -65,15 +65,6 @@ def test_who_and_when_is_in_every_batch() -> None:
     assert list(requests.brokers) == [1, 2]
 
 
-def test_everybody_learns_of_a_leader_by_update_metadata() -> None:
-    requests = requests_of(
-        loaded(1, 2, 3, 4), lambda b: b.add_leader_and_isr((1, 2), [A0], is_new=False)
-    )
-    assert requests.leader_and_isr == {1: {A0: False}, 2: {A0: False}}
-    assert tuple(requests.partitions) == (A0,)
-    assert requests.update_metadata_receivers == (1, 2, 3, 4)
-
-
 def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
     context = loaded(1, 2)
     last = LeaderAndIsr(2, 6, (2,), 4, 8)
@@ -170,25 +161,11 @@ def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
     assert epochs == {A0: -2, B0: 5, unborn: -1}
 
 
-def test_only_topics_concerned_bring_their_ids() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_stop_replica(1, [B0], delete=False)
-
-    assert requests_of(loaded(1), fill).topic_ids == {"b": uuid.UUID(int=ord("b"))}
-
-
 def test_replicas_on_dead_brokers_and_failed_dirs_are_named_as_offline() -> None:
     context = loaded(1, 2)
     context.set_replicas_on_offline_dirs(2, [A0])
     requests = requests_of(context, lambda b: b.add_update_metadata([A0, A1, B0]))
     assert requests.offline_replicas == {A0: (2, 3), A1: (3,), B0: (3,)}
-
-
-def test_the_brokers_of_a_sealed_batch_do_not_change_any_more() -> None:
-    context = loaded(1, 2)
-    requests = requests_of(context, lambda b: b.add_update_metadata())
-    context.remove_live_brokers([2])
-    assert list(requests.brokers) == [1, 2]
 
 
 partitions = st.sampled_from([A0, A1, B0])

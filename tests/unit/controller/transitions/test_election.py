@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.controller.transitions import election
-from regent.controller.transitions.election import Elected
-from regent.model.partition import LeaderRecoveryState
+from regent.controller.transitions.election import Elected, ElectionInput, ElectionStrategy
+from regent.model.partition import LeaderRecoveryState, ReplicaAssignment
 
 RECOVERED = int(LeaderRecoveryState.RECOVERED)
 RECOVERING = int(LeaderRecoveryState.RECOVERING)
@@ -51,6 +51,26 @@ def controlled_shutdown(
     return election.controlled_shutdown(
         assignment, isr, live, shutting_down, recovery_state=RECOVERED
     )
+
+
+@pytest.mark.parametrize(
+    ("strategy", "isr", "informed"),
+    [
+        (election.OFFLINE, (1, 3, 4), (1,)),
+        (election.OFFLINE, (3, 4), (1, 3)),
+        (election.REASSIGN, (3, 4), (1, 2, 3, 4)),
+        (election.PREFERRED, (3, 4), (1, 2, 3, 4)),
+        (election.CONTROLLED_SHUTDOWN, (3, 4), (1, 2, 3)),
+    ],
+)
+def test_strategy_informs_these_replicas(
+    strategy: ElectionStrategy, isr: Ids, informed: Ids
+) -> None:
+    """Broker 1 is live, brokers 2 and 3 are shutting down, and broker 4 is down."""
+    given = ElectionInput(
+        ReplicaAssignment((1, 2, 3, 4)), 4, isr, RECOVERED, (1,), (1, 2, 3), {2, 3}, False, True
+    )
+    assert strategy.recipients(given) == informed
 
 
 class TestOffline:

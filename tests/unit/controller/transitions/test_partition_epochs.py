@@ -7,16 +7,12 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.partitions.alter_partition import process_alter_partition
 from regent.controller.partitions.isr_changes import read_and_announce
-from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
@@ -89,25 +85,6 @@ def test_an_elected_leader_is_told_a_partition_epoch_above_the_known_one() -> No
     sent = announced(world, T0)
     assert sent
     assert all(each.partition_epoch >= state.partition_epoch for each in sent)
-
-
-def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
-    world, controller = cluster()
-    create_again(world, T0)
-    assert world.run(raise_epochs(active_of(controller), {T0: ()})) == {}
-    state = state_of(world, T0)
-    assert (state.leader_epoch, state.partition_epoch > KNOWN) == (6, True)
-    assert announced(world, T0) == [state]
-
-
-def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
-    world, controller = cluster()
-    create_again(world, T0)
-    world.run(read_and_announce(active_of(controller), [T0]))
-    state = state_of(world, T0)
-    assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + AHEAD)
-    assert leadership(controller, T0) == state
-    assert announced(world, T0) == [state]
 
 
 def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
@@ -197,21 +174,6 @@ def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
     assert context.partition_state(T0) is PartitionState.ONLINE
     assert state_of(world, T0).leader == 3
     assert state_of(world, T0).partition_epoch > KNOWN
-
-
-def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> None:
-    """It has the partition epoch of before, and waits for one after it has been refused."""
-    world, controller = cluster()
-    create_again(world, T0)
-    active = active_of(controller)
-    wanted = IsrChange("t", 0, 5, (1, 2), KNOWN)
-    asked = AlterPartitionRequest(1, active.context.cluster.brokers[1].epoch, (wanted,))
-    (answer,) = world.run(process_alter_partition(active, [Asked(asked, 1)]))
-    assert answer.results[0].error_code == INVALID_UPDATE_VERSION
-    state = state_of(world, T0)
-    assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2, 3), 6)
-    assert state.partition_epoch > KNOWN
-    assert state in announced(world, T0)
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["created again", "deleted"])

@@ -71,16 +71,6 @@ class TestFirstLeader:
         go_online(world, active, TP)
         assert world.state(TP) == LeaderAndIsr(2, 0, (2,), 1, 0)
 
-    def test_a_state_that_exists_already_is_read_and_settled(self) -> None:
-        """The answer to our own creation was lost with the connection."""
-        world = world_with_new_partition((1, 2), live=(1, 2))
-        active = world.load()
-        world.set_state(TP, 1, (1, 2), leader_epoch=0, controller_epoch=1)
-        assert go_online(world, active, TP) == {}
-        assert world.state(TP) == LeaderAndIsr(1, 1, (1, 2), 1, 1)
-        assert active.context.partition_state(TP) is PartitionState.ONLINE
-        assert leader_and_isr(world.driver.sent) == {1: {TP: True}, 2: {TP: True}}
-
     def test_a_topic_that_vanishes_meanwhile_gets_no_leader(self) -> None:
         world = world_with_new_partition((1,), live=(1,))
         active = world.load()
@@ -284,22 +274,3 @@ class TestStartup:
         states = [context.partition_state(TopicPartition("t", p)).name for p in range(4)]
         assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
         assert context.offline_partition_count == 2
-
-    def test_new_and_offline_partitions_are_elected_but_none_being_deleted(self) -> None:
-        world = World()
-        world.start_broker(1)
-        for topic in ("a", "b", "marked"):
-            world.create_topic(topic, {0: (2, 1), 1: (1,)})
-            world.set_state(TopicPartition(topic, 0), 2, (2, 1))
-        active = world.load()
-        active.context.queue_topic_for_deletion("marked")
-        assert world.run(active.partitions.trigger_online()) == {}
-        states = {str(tp): s.name for tp, s in active.context.partition_states.items()}
-        assert states == {
-            "a-0": "ONLINE",
-            "a-1": "ONLINE",
-            "b-0": "ONLINE",
-            "b-1": "ONLINE",
-            "marked-0": "OFFLINE",
-            "marked-1": "NEW",
-        }
