@@ -16,9 +16,8 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
-from regent.controller.effects import SendRequests, Write
 from regent.controller.events import IsrAnnouncementDue
-from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, LEADERS_WAIT
+from regent.controller.log import LEADERS_WAIT
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
@@ -278,15 +277,6 @@ class TestStatesThatMayNotBeWritten:
         client.missing.update((paths.partition_state(tp), Right.WRITE) for tp in (T0, T1))
         return world, active
 
-    def test_those_of_one_write_are_one_entry(self) -> None:
-        world, active = self.closed()
-        self.ask_for_both(world, active)
-        (reported,) = world.log.errors(ISR_CHANGES_NOT_WRITTEN)
-        assert reported["partitions"] == 2
-        assert reported["examples"] == [
-            f"{tp}: ZooKeeper answered NOAUTH for its state znode" for tp in (T0, T1)
-        ]
-
     def test_a_leader_epoch_is_not_tried_again_for_each_time_that_a_leader_asks(self) -> None:
         world, active = self.closed()
         self.ask_for_both(world, active)
@@ -389,16 +379,6 @@ def let_time_pass(world: World, active: ActiveController) -> None:
     world.run(process_isr_announcement_due(active))
 
 
-def test_the_answer_waits_for_the_write_and_not_for_the_announcement() -> None:
-    world, active = cluster()
-    world.driver.performed.clear()
-    ask(world, active, request(active, change(1)))
-    performed = [type(effect) for effect in world.driver.performed]
-    assert Write in performed
-    assert SendRequests not in performed
-    assert world.driver.views == []
-
-
 def test_a_change_is_announced_to_all_without_leader_and_isr() -> None:
     world, active = cluster()
     ask(world, active, request(active, change(1)))
@@ -429,12 +409,3 @@ def test_what_somebody_else_has_written_is_announced() -> None:
     let_time_pass(world, active)
     (sent,) = world.driver.sent
     assert sent.partitions[T0].leader_and_isr == world.state(T0)
-
-
-def test_a_topic_that_is_gone_by_then_is_left_out() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, change(1)))
-    active.context.remove_topic("t")
-    let_time_pass(world, active)
-    assert world.driver.sent == []
-    assert world.driver.views == []

@@ -68,10 +68,3 @@ def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
     assert tuple(requests.partitions) == (T1,)
-
-
-def test_without_a_notification_nothing_is_read_or_written() -> None:
-    world, active = cluster()
-    world.driver.performed.clear()
-    world.run(process_isr_change_notification(active))
-    assert [type(e) for e in world.driver.performed] == [effects.ReadChildren]

@@ -18,7 +18,6 @@ from regent.controller.partitions.overtaken_answers import (
     process_answers_overtaken,
 )
 from regent.controller.reassignment.new_epochs import announce
-from regent.model.cluster import Address
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION
@@ -100,16 +99,6 @@ def test_a_leader_epoch_that_is_raised_before_the_answer_may_not_be_enough() -> 
     assert leader_epoch(active) == EPOCH + 2
 
 
-def test_nor_one_that_is_raised_while_the_answer_is_on_its_way() -> None:
-    world, active = cluster()
-    assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
-    let_time_pass(world, active, intervals=1)
-    world.run(announce(active, [T0]))
-    assert leader_epoch(active) == EPOCH + 1
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH + 2
-
-
 def test_one_that_is_raised_later_is() -> None:
     world, active = cluster()
     assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
@@ -155,14 +144,6 @@ def test_leaders_of_newer_releases_lose_nothing() -> None:
     ask(world, active, request(active, OLD))
     assert TIMER not in world.driver.timers
     assert notes(world) == []
-
-
-def test_a_topic_that_is_to_be_deleted_is_left_alone() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    active.context.queue_topic_for_deletion("t")
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH
 
 
 class TestNotesForSuccessors:
@@ -275,22 +256,6 @@ class TestAfterAFailover:
         let_time_pass(world, active, intervals=1)
         assert begun_terms(world) == encode_begun_terms([])
 
-    def test_a_note_about_terms_that_does_not_decode_is_replaced(self) -> None:
-        world = self.cluster()
-        world.put(OVERTAKEN_ANSWERS, b"?")
-        active = world.fail_over()
-        assert begun_terms(world) == encode_begun_terms([active.context.term.epoch])
-        assert world.log.errors("Malformed note")
-
-    def test_so_do_leaders_to_whom_answers_may_be_on_their_way(self) -> None:
-        """A predecessor may have answered just before its end."""
-        world, active = self.fail_over()
-        world.run(announce(active, [WHOLE]))
-        let_time_pass(world, active)
-        assert active.context.cluster.leadership[WHOLE].leader_epoch == EPOCH + 2
-        world.run(announce(active, [WHOLE]))
-        assert TIMER not in world.driver.timers
-
     @pytest.mark.parametrize("protocol", [(2, 6), (3, 0), (3, 9)])
     def test_in_other_releases_nobody_waits(self, protocol: tuple[int, int]) -> None:
         world, _ = self.fail_over(protocol)
@@ -299,15 +264,6 @@ class TestAfterAFailover:
     def test_while_brokers_are_upgraded_those_are_looked_after_that_ask_already(self) -> None:
         world = self.cluster((2, 6))
         world.driver.broker_protocols = {1: (2, 6), 2: (2, 8), 3: (2, 6)}
-        active = world.fail_over()
-        let_time_pass(world, active, intervals=1)
-        assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
-
-    def test_one_that_does_not_say_its_protocol_is_known_by_its_registration(self) -> None:
-        """Its settings may not be read, or it has not answered yet."""
-        world = self.cluster((2, 6), served={"PLAINTEXT": Address("regent", 9095)})
-        world.stop_broker(2)
-        world.start_broker(2, registration_version=5)
         active = world.fail_over()
         let_time_pass(world, active, intervals=1)
         assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1

@@ -10,11 +10,9 @@ import uuid
 
 import pytest
 
-from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD, OF_FORMER_TOPICS
 from regent.controller.transitions.partition_epochs import WRITES_MAX
 from regent.model.errors import ControllerMovedError
-from regent.model.partition import KnownEpochs
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
@@ -128,17 +126,3 @@ def test_a_leader_whose_state_was_set_back_while_we_led_goes_on() -> None:
     assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
     assert world.state_of(T0).leader_epoch == EPOCH + 1
     assert len(world.log.warnings(AHEAD)) == 1
-
-
-def test_what_somebody_writes_meanwhile_is_not_overwritten() -> None:
-    world, active = cluster()
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)  # version 1, which we do not know
-    known = KnownEpochs(EPOCH, 9)
-    world.run(waiting_leaders.raise_leader_epochs(active, {T0: known}))
-    state = world.state_of(T0)
-    assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH, 1)
-    assert world.driver.sent == []
-    world.run(waiting_leaders.repeat(active))
-    state = world.state_of(T0)
-    assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH + 1, 9)
-    assert len(world.driver.sent) == 1
