@@ -14,7 +14,7 @@ from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import Cluster, writes
-from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, leader_and_isr, stop_replica
 
 
 class TestBeginning:
@@ -64,15 +64,6 @@ class TestBeginning:
         state = cluster.state()
         assert (state.leader, state.isr) == (1, (1, 2))
         assert cluster.active.context.partition_state(T0) is PartitionState.ONLINE
-
-    def test_where_there_never_was_a_leader_nobody_is_told_of_another_order(self) -> None:
-        cluster = Cluster(brokers=(1, 2))
-        cluster.world.create_topic("t", {0: (8, 9)})
-        cluster.start()
-        cluster.ask({T0: (9, 8)})
-        assert cluster.stored() == ReplicaAssignment((9, 8))
-        assert not cluster.world.log.errors("New leader epochs not written")
-        assert cluster.active.context.partition_state(T0) is PartitionState.NEW
 
 
 class TestCompletion:
@@ -188,19 +179,3 @@ class TestCompletion:
         client.missing.clear()
         cluster.world.run(process_watch_check(cluster.active))
         assert cluster.stored() == ReplicaAssignment((2, 3))
-
-    def test_what_a_broker_has_refused_or_lost_is_forgotten_when_its_replica_leaves(self) -> None:
-        cluster = Cluster((1, 2), (1, 2)).start()
-        refusals = cluster.active.context.refusals
-        refusals.update(2, refused={T0: "UNKNOWN_SERVER_ERROR", T1: "X"}, done=())
-        cluster.active.context.set_replicas_on_offline_dirs(2, [T0, T1])
-        cluster.move(1)
-        assert list(cluster.active.context.replicas_on_offline_dirs(2)) == [T1]
-        assert cluster.stored() == ReplicaAssignment((1,))
-        assert dict(refusals.on_broker(2)) == {T1: "X"}
-
-    def test_a_replica_that_leaves_on_a_dead_broker_keeps_nothing_from_ending(self) -> None:
-        cluster = Cluster((1, 9), isr=(1,)).start()
-        cluster.move(1, 2)
-        cluster.sync(1, 2)
-        assert cluster.stored() == ReplicaAssignment((1, 2))

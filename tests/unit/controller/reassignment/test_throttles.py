@@ -19,8 +19,6 @@ from regent.controller.reassignment.reassignments import abandon
 from regent.controller.term.watch_check import process_watch_check
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
-from regent.model.partition import ReplicaAssignment
-from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change, decode_entity_config, encode_entity_config
 from regent.zk_data.operations import SetData
@@ -33,7 +31,6 @@ from regent.zk_data.throttles import (
     THROTTLED_TOPICS,
     throttled_topic,
 )
-from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
 from tests.unit.controller.reassignment.moving import Cluster
@@ -116,22 +113,6 @@ def test_copies_are_throttled_before_they_begin_and_not_when_they_have_arrived()
     assert_nothing_is_left(cluster)
 
 
-def test_the_view_says_what_is_throttled() -> None:
-    cluster = Cluster((1, 2), (1, 2)).start()
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-
-    def shown() -> list[int | None]:
-        view = topic_view(cluster.active.context, "t")
-        assert view is not None
-        return [partition.throttle for partition in view.partitions]
-
-    assert shown() == [RATE, None]
-    cluster.world.driver.views.clear()
-    cluster.sync(1, 2, 3)
-    assert shown() == [None, None]
-    assert frozenset({"t"}) in cluster.world.driver.views
-
-
 @pytest.mark.parametrize("rate", [5, 3 * RATE])
 def test_a_partition_on_its_way_gets_another_rate(rate: int) -> None:
     cluster = Cluster((1, 2)).start()
@@ -210,17 +191,6 @@ def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() 
 
 
 class TestInterruptions:
-    def test_a_controller_that_follows_removes_what_has_ended_meanwhile(self) -> None:
-        """A broker's controller completes reassignments, and knows nothing of throttles."""
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.world.put(
-            paths.topic("t"),
-            encode_topic(TopicZNode(None, {0: ReplicaAssignment((2, 3))})),
-        )
-        cluster.fail_over()
-        assert_nothing_is_left(cluster)
-
     @pytest.mark.parametrize("skip", range(12))
     @pytest.mark.parametrize("is_lost", [False, True], ids=["not written", "answer lost"])
     def test_wherever_it_stops_no_throttle_stays(self, skip: int, is_lost: bool) -> None:
@@ -240,17 +210,6 @@ class TestInterruptions:
         if cluster.stored().is_being_reassigned:
             cluster.sync(1, 2, 3)
         assert_nothing_is_left(cluster)
-
-    def test_a_topic_that_was_created_again_keeps_the_throttles_it_got_from_others(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.world.delete(paths.topic("t"))
-        cluster.world.create_topic("t", {0: (1, 2)})
-        set_topic_config(cluster, follower_replication_throttled_replicas="0:3")
-        cluster.fail_over()
-        assert lists(cluster) == (None, "0:3")
-        assert rates(cluster) == {}
-        assert not cluster.world.exists(throttled_topic("t"))
 
 
 class TestWhatCannotBeWritten:
@@ -277,14 +236,6 @@ class TestWhatCannotBeWritten:
         assert (lists(cluster), rates(cluster)) == before
         cluster.sync(1, 2, 3)
         assert cluster.stored().replicas == (2, 3)
-
-    def test_a_topic_whose_configuration_cannot_be_read_does_not_move(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.world.put(paths.topic_config("t"), b"{")
-        results = cluster.alter({T0: (2, 3)}, throttle=RATE)
-        assert "/config/topics/t" in results[T0].message
-        assert not cluster.stored().is_being_reassigned
-        assert rates(cluster) == {}
 
     def test_a_removal_that_zookeeper_refuses_is_tried_again(self) -> None:
         cluster = Cluster((1, 2)).start()
