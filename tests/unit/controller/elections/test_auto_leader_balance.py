@@ -69,16 +69,6 @@ class TestTimer:
         world.fail_over()
         assert TIMER not in world.driver.timers
 
-    def test_the_event_checks_and_is_nothing_to_a_process_that_is_not_the_controller(self) -> None:
-        world = cluster(20)
-        controller = world.active_controller()
-        world.process(controller, CHECK)
-        assert led_by(world, 1) == 20
-        standby = world.controller()
-        world.driver.performed.clear()
-        world.process(standby, CHECK)
-        assert world.driver.performed == []
-
 
 class TestThreshold:
     @pytest.mark.parametrize(
@@ -92,15 +82,6 @@ class TestThreshold:
         world = cluster(led_by_others, **({} if percentage is None else settings))
         check(world, fail_over(world))
         assert led_by(world, 1) == 20 - led_by_others + moved
-
-    def test_it_is_counted_for_each_broker_by_itself(self) -> None:
-        world = cluster(2)
-        world.create_topic("u", {0: (2, 1)})
-        other = TopicPartition("u", 0)
-        world.set_state(other, 1, (2, 1), leader_epoch=5)
-        check(world, fail_over(world))
-        assert world.state_of(other).leader == 2
-        assert led_by(world, 2) == 2  # broker 1 is within its 10 percent
 
 
 class TestCandidates:

@@ -8,11 +8,10 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
-from tests.unit.controller.driving import once, raising
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World
 
 PATH = paths.PREFERRED_REPLICA_ELECTION
@@ -63,15 +62,6 @@ def test_a_malformed_request_is_logged_and_removed(content: bytes) -> None:
     assert line["path"] == PATH
     assert not world.exists(PATH)
     assert leaders(world) == [2, 3]
-
-
-def test_a_request_that_may_not_be_read_is_removed_like_a_malformed_one() -> None:
-    world, active = running()
-    request(world, T0)
-    world.driver.before = once(effects.ReadData, raising(UnexpectedZooKeeperError("NOAUTH", PATH)))
-    world.run(process_replica_leader_election(active))
-    assert world.log.errors("Malformed preferred replica election removed")
-    assert not world.exists(PATH)
 
 
 def test_a_request_that_cannot_be_removed_is_logged_and_not_tried_for_ever() -> None:
