@@ -6,17 +6,11 @@ import uuid
 
 import pytest
 
-from regent.controller import effects, giving_way
-from regent.controller.configs.config_changes import process_config_change
+from regent.controller import effects
 from regent.controller.events import TopicDeletion
 from regent.controller.state.states import PartitionState, ReplicaState
-from regent.controller.term.failover import (
-    on_controller_failover,
-)
-from regent.controller.transitions import first_announcement
-from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import (
-    NO_LEADER,
     LeaderAndIsr,
     TopicPartition,
 )
@@ -55,33 +49,6 @@ def writing(world: World, path: str) -> int:
         for i, e in enumerate(world.driver.performed)
         if isinstance(e, effects.Write) and any(op.path == path for op in e.operations)
     )
-
-
-class TestParts:
-    """The work on all partitions is done in parts, with others having the loop in between."""
-
-    def failed_over(self) -> World:
-        world = cluster(1, 2)
-        for topic in ("s", "t"):
-            world.create_topic(topic, {n: (1 + n % 2, 2 - n % 2) for n in range(5)})
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        world.set_state(T1, 3, (3, 1), leader_epoch=5)
-        world.fail_over()
-        return world
-
-    def test_small_parts_make_no_difference_but_that_others_have_their_turns(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        whole = self.failed_over()
-        monkeypatch.setattr(giving_way, "PART", 2)
-        monkeypatch.setattr(first_announcement, "COLLECTED_AT_ONCE", 2)
-        in_parts = self.failed_over()
-
-        def turns(world: World) -> int:
-            return sum(isinstance(effect, effects.GiveWay) for effect in world.driver.performed)
-
-        assert turns(in_parts) > turns(whole) + 10
-        assert in_parts.driver.sent == whole.driver.sent
 
 
 class TestOrder:
@@ -210,26 +177,6 @@ class TestLoading:
             world.put(paths.broker_config(None), config.encode())
         assert world.fail_over().context.cluster.unclean_leader_election_default is expected
 
-    def test_config_changes_of_the_past_are_not_looked_at_again(self) -> None:
-        world = cluster(1)
-        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "false"})
-        world.set_state(T0, 2, (2,))
-        world.notify_config_change("topics/t")
-        active = world.fail_over()
-        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "true"})
-        world.run(process_config_change(active))
-        assert active.context.partition_state(T0) is PartitionState.OFFLINE
-
-    def test_a_controller_that_has_moved_meanwhile_stops_at_its_first_write(self) -> None:
-        world = cluster(1)
-        world.create_topic("t", {0: (1,)})
-        active = world.elect()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            world.run(on_controller_failover(active))
-        assert [requests.leader_and_isr for requests in world.driver.sent] == [{}]
-        assert world.state(T0) is None
-
 
 class TestWatches:
     def test_everything_that_can_change_is_watched(self) -> None:
@@ -289,18 +236,3 @@ class TestDeletions:
         assert {s[0] for s in stop_replica(world.driver.sent) if s[3]} == {1, 2}
         assert context.replica_state(1, T0) is ReplicaState.DELETION_STARTED
         assert context.offline_partition_count == 0
-
-
-def test_what_no_live_broker_hosts_is_announced_once_it_has_no_leader() -> None:
-    """Its former leader is dead: nobody is to be sent there."""
-    world = World()
-    world.start_broker(1)
-    hosted, dead = TopicPartition("t", 0), TopicPartition("t", 1)
-    world.create_topic("t", {0: (1, 2), 1: (2,)})
-    world.set_state(hosted, 1, (1,), leader_epoch=5)
-    world.set_state(dead, 2, (2,), leader_epoch=5)
-    world.fail_over()
-    sent = [batch.partitions for batch in world.driver.sent if batch.partitions]
-    assert list(sent[0]) == [hosted]
-    assert all(p[dead].leader_and_isr.leader == NO_LEADER for p in sent if dead in p)
-    assert any(dead in p for p in sent)

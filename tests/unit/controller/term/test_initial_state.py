@@ -212,19 +212,3 @@ def test_what_was_prepared_is_sent_as_it_is(world: World) -> None:
     assert first.partitions[v0] is made[v0]
     last = next(batch for batch in reversed(world.driver.sent) if T0 in batch.partitions)
     assert last.partitions[T0].leader_and_isr == active.context.cluster.leadership[T0]
-
-
-def test_the_copy_is_its_takers(world: World) -> None:
-    """The cache goes on to change, and so does the context."""
-    cache = StandbyCache()
-    cache.expect_anything(Listing.of([world.zookeeper.children(path) for path in LISTED]))
-    while reads := cache.next_reads(1_000):
-        cache.apply(reads, [world.zookeeper.get(path) for path in reads.paths])
-    world.driver.standby = cache.copy
-    before = dict(cache.cluster.leadership)
-    active = world.fail_over()
-    assert dict(cache.cluster.leadership) == before
-    known = active.context.cluster.leadership[T0]
-    cache.cluster.remove_topic("t")
-    assert active.context.cluster.leadership[T0] == known
-    assert active.context.cluster.partition_count == 3
