@@ -276,17 +276,6 @@ def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> No
         assert changed <= set(context.cluster.take_changed_topics())
 
 
-def test_topics_that_metrics_do_not_tell_apart_are_found_without_a_search() -> None:
-    context = make_context()
-    for topic in ("a.b", "a_b", "ab"):
-        context.cluster.add_topic(topic, None)
-    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a.b", "a_b"]
-    context.remove_topic("a.b")
-    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a_b"]
-    context.remove_topic("a_b")
-    assert list(context.cluster.topics_with_metric_name("a_b")) == []
-
-
 @pytest.mark.usefixtures("without_the_collector")
 def test_a_context_is_freed_with_the_last_reference_to_it() -> None:
     """Without the collector, which looks at everything only now and then."""

@@ -33,12 +33,6 @@ def context_with(assignment: ReplicaAssignment, current: LeaderAndIsr | None) ->
 
 
 class TestCount:
-    def test_a_partition_without_a_leader_counts_and_one_that_never_had_one_does_not(self) -> None:
-        context = context_with(ReplicaAssignment((1, 2)), led_by(-1))
-        assert context.balance.imbalance_count == 1
-        context = context_with(ReplicaAssignment((1, 2)), None)
-        assert context.balance.imbalance_count == 0
-
     @pytest.mark.parametrize(
         ("leader", "isr", "imbalanced"),
         [

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import pytest
-
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
 from regent.model.cluster import Broker
@@ -52,20 +50,6 @@ class TestWhatIsKept:
         assert not trail.partitions
         record(trail, T0, 5, 5)
         assert epochs(trail, T0) == [5]
-
-    def test_who_shares_states_shares_the_trail_and_counts_all_the_same(self) -> None:
-        trail = StateChangeTrail(per_partition=2)
-        before, other = state(0, 2), state(0, 2, 1)
-        some = [TopicPartition("t", i) for i in range(4)]
-        known = dict.fromkeys(some[:3], before) | {some[3]: other}
-        for epoch in (1, 2, 3):
-            trail.record(ChangeKind.WRITTEN, dict.fromkeys(some, state(epoch, 1)), known=known)
-            trails = [trail.partitions[tp] for tp in some]
-            assert trails[0] is trails[1] is trails[2] is not trails[3]
-            assert len(trail) == 4 * min(epoch, 2)
-        kept = trail.partitions[some[0]]
-        assert (kept.before, kept.dropped) == (state(1, 1), 1)
-        assert epochs(trail, some[3]) == [2, 3]
 
     def test_the_oldest_changes_of_a_partition_go_first(self) -> None:
         trail = StateChangeTrail(per_partition=3)
@@ -143,14 +127,6 @@ class TestCauses:
         started, deletion = CauseKind.BROKER_STARTED, CauseKind.TOPIC_DELETION
         assert kinds == [started, deletion, started, CauseKind.OTHER]
         assert trail.broker_causes[1].kind is CauseKind.BROKER_STARTED
-
-    def test_a_failed_event_leaves_no_cause_behind(self) -> None:
-        trail = StateChangeTrail()
-        trail.begin_event("BrokerChange", 1)
-        with pytest.raises(LookupError), trail.because(CauseKind.BROKER_FAILED):
-            raise LookupError
-        record(trail, T0, 1)
-        assert trail.partitions[T0].changes[0].cause.kind is CauseKind.OTHER
 
 
 class TestTheClusterState:
