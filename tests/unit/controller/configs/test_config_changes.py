@@ -71,15 +71,6 @@ def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinio
     assert world.driver.views == [frozenset({"t"})]
 
 
-def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
-    world, active = cluster("t")
-    active.context.cluster.unclean_leader_election_default = True
-    configure(world, paths.broker_config(None), "true")
-    world.notify_config_change(DEFAULTS)
-    world.run(process_config_change(active))
-    assert online(active) == []
-
-
 def test_without_a_dynamic_default_the_settings_hold_again() -> None:
     world, active = cluster("t")
     active.context.cluster.unclean_leader_election_default = True
