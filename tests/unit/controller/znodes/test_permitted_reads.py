@@ -73,15 +73,6 @@ def test_other_answers_are_errors() -> None:
         world.run(read_permitted(["/n"]))
 
 
-class TestFailover:
-    def test_the_settings_of_the_cluster_and_its_features_may_be_closed(self) -> None:
-        world = cluster("t")
-        for path in (paths.FEATURE, paths.broker_config(None)):
-            world.put(path, b'{"version":1,"config":{}}')
-        deny(world, paths.FEATURE, paths.broker_config(None))
-        assert world.fail_over().context.cluster.partition_count == 2
-
-
 class TestWhileActive:
     def test_a_live_broker_whose_registration_may_not_be_read_any_more_is_kept(self) -> None:
         world = cluster("t")
