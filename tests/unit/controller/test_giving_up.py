@@ -8,7 +8,6 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import (
     SessionExpiredError,
@@ -50,20 +49,6 @@ class TestFailures:
         (reported,) = world.log.errors("Event failed, giving the controller up")
         assert reported["event"] == "BrokerChange"
 
-    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        world.process(controller, e.Reelect())
-        wait = self.fail(world, controller)
-        assert e.ControllerChange() in world.deliver(controller)
-        world.process(controller, e.Eligible())
-        assert controller.active is None
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert world.driver.timers[TIMER].after_ms == wait
-        world.process(controller, world.driver.timers[TIMER].event)
-        assert controller.active is not None
-
     def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
         controller = world.active_controller()
         waits = []
@@ -71,20 +56,6 @@ class TestFailures:
             waits.append(self.fail(world, controller))
             world.process(controller, e.Reelect())
         assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
-
-    def test_its_reason_is_shown_until_an_attempt_succeeds(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        error = UnexpectedZooKeeperError("NOAUTH", "/controller")
-        world.driver.before = once(effects.ReadData, raising(error))
-        world.process(controller, e.Reelect())
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.process(controller, e.Reelect())
-        assert controller.active is not None
-        assert controller.life.refusal is None
 
     def test_only_a_defect_is_logged_with_a_traceback(self, world: World) -> None:
         controller = world.active_controller()
@@ -126,18 +97,6 @@ class TestFailures:
     def retry_and_fail(self, world: World, controller: KafkaController) -> int:
         world.process(controller, e.Reelect())
         return self.fail(world, controller)
-
-    def test_a_failure_of_giving_up_does_not_stop_the_process(self, world: World) -> None:
-        controller = world.active_controller()
-
-        def nothing_works(effect: Effect[object]) -> None:
-            if isinstance(effect, effects.ReadChildren | effects.Multi):
-                raise UnexpectedZooKeeperError("NOAUTH")
-
-        world.driver.before = nothing_works
-        world.process(controller, e.BrokerChange())
-        assert controller.active is None
-        assert TIMER in world.driver.timers
 
     def test_a_channel_of_a_former_term_or_of_a_former_life_of_its_broker_is_no_failure(
         self, world: World

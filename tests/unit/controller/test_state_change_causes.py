@@ -8,7 +8,7 @@ import msgspec
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs, ElectionType, ElectLeaders
+from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -84,16 +84,6 @@ class TestBrokers:
 
 
 class TestIsrChanges:
-    def test_what_a_leader_announces_was_changed_by_it(self) -> None:
-        world, controller = cluster()
-        world.set_state(T0, 1, (1, 3), leader_epoch=5)
-        notification = paths.isr_change_notification("isr_change_0000000001")
-        world.put(notification, encode_isr_change_notification([T0]))
-        world.deliver(controller)
-        assert told(controller, T0) == [
-            Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 1, (1, 3)),
-        ]
-
     def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told(self) -> None:
         world, controller = cluster()
         world.stop_broker(3)
@@ -121,19 +111,6 @@ class TestElectionsOnRequest:
         world.deliver(controller)
         requested = CauseKind.ELECTION_REQUESTED
         assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_PREFERRED, 2, (2, 3))
-
-    def test_an_unclean_election_on_request(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.stop_broker(2)
-        world.deliver(controller)
-        world.start_broker(3)
-        world.deliver(controller)
-        command = ElectLeaders(ElectionType.UNCLEAN, (T1,))
-        world.process(controller, e.CommandsReceived((command,), "reply"))
-        requested = CauseKind.ELECTION_REQUESTED
-        assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_UNCLEAN, 3, (3,))
 
     def test_a_leader_that_the_balance_has_moved(self) -> None:
         world, controller = cluster()
