@@ -85,19 +85,6 @@ async def test_topic_is_reported_with_its_answer(monkeypatch: pytest.MonkeyPatch
         assert described == ["a", "b"]
 
 
-async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
-    """It may be a refusal, which the topic does not show before it is described again."""
-    brokers = Brokers()
-    async with publishing_of(brokers) as publisher:
-        await told(publisher, None)
-        brokers.tell(2)
-        await told(publisher, frozenset("b"))
-        brokers.unanswered.clear()
-        publisher.publish(frozenset("b"))  # another view at once, without the topic
-        assert awaited(publisher, "b") == (2,)
-        await until(publisher, lambda _: awaited(publisher, "b") == ())
-
-
 async def test_what_is_answered_while_topics_are_described_is_shown_without_another_event() -> None:
     """Nothing may follow that has anybody look for answers."""
     brokers = Brokers()

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -103,18 +103,6 @@ async def test_replica_leads_after_a_memory_shortage(monkeypatch: pytest.MonkeyP
         assert manager.queue_size == 0
 
 
-async def test_events_keep_order_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    shortage = MemoryShortage(monkeypatch, failures=1)
-    process = Process()
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        assert not shortage.failures
-        manager.put(e.NotEligible())
-        await counts.until(2)
-        assert not process.controller.life.is_eligible
-        assert process.controller.active is None
-
-
 async def test_request_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     MemoryShortage(monkeypatch, failures=1)
     async with running(Process()) as (manager, _):
@@ -185,31 +173,6 @@ async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dr
 
 def _set(event: asyncio.Event, _: object) -> None:
     event.set()
-
-
-async def test_former_term_is_freed_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the event that may begin the next term, nor right after it."""
-    loop, process = asyncio.get_running_loop(), Process()
-    later: list[Callable[[], object]] = []
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        await counts.until(1)
-        former, freed = weakref.ref(process.controller.active), asyncio.Event()
-        weakref.finalize(process.controller.active, freed.set)
-        monkeypatch.setattr(
-            loop,
-            "call_later",
-            lambda seconds, call, *values: later.append(partial(call, *values)),
-        )
-        manager.put(e.Expire())
-        manager.put(e.TopicChange())
-        await counts.until(3)
-        monkeypatch.undo()
-        assert process.controller.active is None
-        assert former() is not None
-        later.pop()()
-        assert not later
-        assert freed.is_set()
 
 
 async def test_no_more_than_one_former_term_is_kept() -> None:

@@ -29,19 +29,6 @@ async def test_changes_are_followed(world: World) -> None:
     assert before.bytes_read > 0
 
 
-async def test_many_changes_are_one_reading(make: Make) -> None:
-    world = make()
-    world.admin.multi(topic("u", 200))
-    world.start()
-    await world.current()
-    before = world.keeper.status.refreshes
-    for partition in range(200):
-        tp = TopicPartition("u", partition)
-        world.admin.multi([SetData(paths.partition_state(tp), state(2))])
-    await world.until(lambda: world.leader(TopicPartition("u", 199)) == 2)
-    assert world.keeper.status.refreshes - before == 1
-
-
 @pytest.mark.parametrize("expires", [False, True])
 async def test_what_was_missed_without_a_connection_is_read(world: World, expires: bool) -> None:
     if expires:
@@ -245,21 +232,3 @@ async def test_a_defect_ends_nothing_but_the_cache(
     await world.current()
     (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
     assert record.exc_info is not None
-
-
-async def test_a_node_that_may_not_be_read_is_left_out(make: Make) -> None:
-    world = make()
-    get_data = world.port.get_data
-
-    async def refuse(some: Sequence[str], *, watch: bool = False) -> object:
-        if paths.partition_state(T0) in some:
-            raise UnexpectedZooKeeperError("NOAUTH", paths.partition_state(T0))
-        return await get_data(some, watch=watch)
-
-    world.port.get_data = refuse  # type: ignore[assignment,method-assign]
-    world.admin.multi(topic("u"))
-    world.start()
-    await world.current()
-    assert world.leader() is None
-    assert world.leader(TopicPartition("u", 0)) == 1
-    assert world.keeper.status.malformed == 1

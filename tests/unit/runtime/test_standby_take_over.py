@@ -25,21 +25,6 @@ async def test_what_is_dirty_is_read_first(world: World) -> None:
     assert copy.topic_mzxids.keys() == {"t", "u"}
 
 
-async def test_what_it_sends_is_prepared_as_the_cluster_changes(make: Make) -> None:
-    world = make()
-    world.start()
-    await world.until(lambda: world.prepared() == [T0])
-    world.admin.multi([*topic("u", 2)])
-    u0, u1 = TopicPartition("u", 0), TopicPartition("u", 1)
-    await world.until(lambda: world.prepared() == [T0, u0, u1])
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
-    await world.until(lambda: world.leader() == 2 and world.prepared() == [T0, u0, u1])
-    copy = await world.keeper.read()
-    assert copy is not None
-    assert sorted(copy.cluster.announced_states) == [T0, u0, u1]
-    assert copy.cluster.announced_states[T0].leader_and_isr.leader == 2
-
-
 async def test_brokers_that_there_are_are_connected_to(make: Make) -> None:
     world = make()
     world.register(1)
@@ -184,21 +169,6 @@ def fail_reads(world: World, error: Exception) -> None:
         raise error
 
     world.port.get_data = fail  # type: ignore[assignment,method-assign]
-
-
-async def test_failed_read_costs_only_a_copy(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    get_data = world.port.get_data
-    fail_reads(world, UnexpectedZooKeeperError("SYSTEMERROR", "/a"))
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
-    assert await world.keeper.read() is None
-    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert "SYSTEMERROR" in record.__dict__["error"]
-    world.port.get_data = get_data  # type: ignore[method-assign]
-    copy = await world.keeper.read()
-    assert copy is not None
-    assert copy.cluster.leadership[T0].leader == 2
 
 
 async def test_defect_has_the_cache_reloaded(

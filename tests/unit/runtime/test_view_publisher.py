@@ -195,16 +195,6 @@ async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
         assert set(before.topics) == {"a", "b"}
 
 
-async def test_a_gone_topic_leaves_the_view() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        assert process.controller.active is not None
-        process.controller.active.context.remove_topic("a")
-        await told(publisher, frozenset({"a"}))
-        assert set(publisher.view.topics) == {"b"}
-
-
 async def test_readable_topic_is_shown_before_it_is_no_longer_unreadable() -> None:
     """Else there would be a moment in which it seems not to exist."""
     process = await cluster()
@@ -272,27 +262,6 @@ async def test_a_term_that_follows_at_once_is_not_complete_before_it_has_loaded(
         assert publisher.view.is_complete
 
 
-async def test_loading_term_is_incomplete_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has not loaded yet would be taken for gone."""
-
-    def fail(*_: object) -> None:
-        raise MemoryError("no room")
-
-    process = await cluster()
-    publisher = ViewPublisher(process.controller)
-    with monkeypatch.context() as patch:
-        patch.setattr(view_publisher, "topic_view", fail)
-        publisher.publish(frozenset("a"))
-        with pytest.raises(MemoryError):
-            await publisher.run()
-    async with running(publisher):
-        publisher.publish(frozenset("b"))
-        await until(publisher, lambda view: "b" in view.topics, immediate=True)
-        assert not publisher.view.is_complete
-        await told(publisher, None)
-        assert publisher.view.is_complete
-
-
 async def test_changes_that_keep_coming_are_described_together_after_a_pause() -> None:
     process = await cluster()
     described: list[frozenset[str] | None] = []
@@ -354,21 +323,6 @@ async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
     assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_the_loop_is_free_between_slices() -> None:
-    process = await cluster()
-    for number in range(2 * view_publisher.PARTITIONS_PER_SLICE // 100):
-        process.add_topic(f"many-{number}", *((1,) for _ in range(100)))
-    await process.interpreter.drive(process.controller.process(e.TopicChange()))
-    async with publishing(process) as publisher:
-        publisher.publish(None)
-        turns = 0
-        async with asyncio.timeout(60):
-            while not publisher.view.is_complete:
-                turns += 1
-                await asyncio.sleep(0)
-        assert turns > 2
 
 
 async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
