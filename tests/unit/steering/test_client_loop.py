@@ -11,7 +11,6 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
-    CordonBrokers,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -25,7 +24,6 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.controller.view import PartitionHealth
-from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
@@ -83,19 +81,6 @@ class TestView:
         world.elect(2, epoch=8)
         await world.until(lambda: (world.view.controller_id, world.view.controller_epoch) == (2, 8))
         assert world.connections.channels.open.keys() == {1, 2}
-
-    async def test_a_regent_that_is_the_controller_is_news_for_all_resources(
-        self, world: ClientWorld
-    ) -> None:
-        news: list[tuple[frozenset[str] | None, ActiveRegent | None]] = []
-        publisher = world.loop.publisher
-        publisher.subscribe(lambda topics: news.append((topics, publisher.view.active_regent)))
-        regent = ActiveRegent(7, ServedResources("kafka/regent", ("shop",)))
-        world.elect(7, epoch=8, resources=regent.resources)
-        await world.until(lambda: (None, regent) in news)
-        assert world.view.may_act
-        world.elect(2, epoch=9)
-        await world.until(lambda: (None, None) in news)
 
     async def test_without_recursive_watches_it_reads_again_and_again(self) -> None:
         async with ClientWorld(has_watches=False) as world:
@@ -232,18 +217,6 @@ class TestTopics:
         world.see_topic("u")
         assert await world.submit(DeleteTopic("u")) == (Accepted(),)
 
-    async def test_a_state_that_is_malformed_or_closed_keeps_no_topic_from_being_deleted(
-        self, world: ClientWorld
-    ) -> None:
-        world.create_topic("u", (3,))
-        closed = paths.partition_state(TopicPartition("u", 0))
-        world.connections.zookeeper.closed = closed
-        world.admin.multi([SetData(paths.partition_state(T0), b"what is this")])
-        await world.until(lambda: world.view.topics["t"].partitions[0].leader == -1)
-        await world.until(lambda: "u" in world.view.topics)
-        outcomes = await world.submit(DeleteTopic("t"), DeleteTopic("u"))
-        assert outcomes == (Accepted(), Accepted())
-
     async def test_a_topic_that_a_tool_moves_does_not_grow(self, world: ClientWorld) -> None:
         """Before 2.4 the topic itself does not show that."""
         world.create_topic("u", (3,))
@@ -273,15 +246,6 @@ class TestTopics:
         assert "NOAUTH for /admin/reassign_partitions" in grown.message
         assert created == Accepted()
         assert not any(problems)
-
-    async def test_cordoned_brokers_get_nothing_that_regent_places(
-        self, world: ClientWorld
-    ) -> None:
-        assert await world.submit(CordonBrokers((1,))) == (Accepted(),)
-        assert world.view.cordoned == (1,)
-        assert await world.submit(CreateTopic("u", 4, 2)) == (Accepted(),)
-        hosts = {r for a in world.topic("u").assignments.values() for r in a.replicas}
-        assert hosts == {2, 3}
 
     async def test_what_was_decided_under_another_controller_is_not_written(
         self, world: ClientWorld

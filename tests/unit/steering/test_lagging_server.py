@@ -9,10 +9,8 @@ import pytest
 
 from regent.controller.commands import (
     Accepted,
-    AlterPartitionReassignments,
     CreatePartitions,
     DeleteTopic,
-    FoundPartition,
     Rejected,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -60,17 +58,6 @@ async def test_a_topic_that_was_created_again_keeps_its_replicas_when_it_grows(
     world.connections.zookeeper.missed = lambda: create_again(world)
     assert await world.submit(CreatePartitions("t", 2)) == (Accepted(),)
     assert world.topic("t").assignments[0] == ReplicaAssignment((2,))
-
-
-async def test_a_partition_of_a_topic_that_was_created_again_is_not_moved(
-    world: ClientWorld,
-) -> None:
-    found = {T0: FoundPartition(world.view.topics["t"].czxid, ReplicaAssignment((1,)))}
-    world.connections.zookeeper.missed = lambda: create_again(world)
-    (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3,)}, found=found))
-    assert isinstance(outcome, Accepted)
-    assert outcome.result[T0].error_code
-    assert world.controller.asked == []
 
 
 async def test_a_transaction_that_is_refused_is_the_refusal_of_commands_only(
