@@ -125,27 +125,6 @@ def test_entries_of_usual_topics_are_collected(steps: list[str], most: int) -> N
         assert found.keys() <= {1, 2, 3}
 
 
-def test_what_little_is_missing_is_made_when_it_is_handed_over() -> None:
-    state, prepared = cluster(), PreparedStates()
-    prepared_all(prepared, state, most=EVERYTHING)
-    state.load_leadership({A0: LeaderAndIsr(2, 9, (2,), 9, 9)})
-    given_away = prepared.hand_over(state)
-    assert given_away == wanted(state)
-    expected = hosted(state, given_away)
-    assert given_away.take_entries() == {
-        broker_id: entries_of(partitions, given_away) for broker_id, partitions in expected.items()
-    }
-    assert given_away.take_entries() == {}
-
-
-def test_a_call_looks_at_some_partitions_and_says_whether_there_are_others() -> None:
-    state, prepared = cluster(), PreparedStates()
-    assert prepared.prepare(state, most=1)
-    assert len(state.announced_states) == 1
-    assert prepared.prepare(state, most=1)
-    assert len(state.announced_states) == 2
-
-
 def test_brokers_of_another_protocol_version_have_all_entries_collected_again() -> None:
     state, prepared = cluster(), PreparedStates()
     prepared_all(prepared, state, most=EVERYTHING)
