@@ -6,6 +6,7 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
+from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.topics import topic_changes
 from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
@@ -14,6 +15,7 @@ from regent.protocol.control_requests import (
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
+from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.topics.deleting import (
     NOTE,
     answer,
@@ -120,6 +122,24 @@ class TestATopicOfThatNameAgain:
         deletion, creation = world.driver.sent
         assert stop_replica([deletion]) == [(3, T0, -1, True)]
         assert leader_and_isr([creation]) == {3: {T0: False}}
+
+    def test_once_it_has_left_the_isr_what_it_has_refused_to_host_is_deleted(self) -> None:
+        """A leader takes a follower out of the ISR that does not fetch."""
+        world, _ = self.created_again(isr=(1,))
+        world.start_broker(3)
+        world.set_state(T0, 1, (1, 3), leader_epoch=9)
+        active = world.fail_over()
+        world.driver.take_sent()
+        self.obey(world, active, INCONSISTENT_TOPIC_ID)
+        assert stop_replica(world.driver.sent) == []
+        world.set_state(T0, 1, (1,), leader_epoch=9)
+        world.put(
+            paths.isr_change_notification("isr_change_0000000001"),
+            encode_isr_change_notification([T0]),
+        )
+        world.run(process_isr_change_notification(active))
+        assert stop_replica(world.driver.sent) == [(3, T0, -1, True)]
+        assert leader_and_isr(world.driver.sent) == {3: {T0: True}}
 
     def test_one_that_is_being_deleted_goes_its_own_way(self) -> None:
         world, active = self.created_again(isr=(1,))

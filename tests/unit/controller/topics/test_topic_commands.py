@@ -20,26 +20,23 @@ from regent.controller.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
-    Outcome,
     Reason,
     Rejected,
 )
-from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
+from regent.model.errors import ControllerMovedError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic_config import BrokerFacts, KafkaVersion
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
     decode_config_change,
-    decode_entity_config,
     encode_entity_config,
 )
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
+from tests.unit.controller.topics.commanding import LOST, ask, config_of, refusal, rejected
 from tests.unit.controller.world import World
 
-LOST = ZooKeeperUnavailableError("the connection broke")
 TOPIC_ID = uuid.UUID(int=99)
 
 
@@ -71,26 +68,6 @@ def learn(
             has_answered=True,
         )
         active.context.broker_facts.learn(broker.epoch if epoch is None else epoch, facts)
-
-
-def ask(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:
-    return world.run(process_commands(active, commands))
-
-
-def refusal(world: World, active: ActiveController, command: Command) -> Rejected:
-    """The refusal of a command, which must not have written anything."""
-    tree = world.zookeeper.dump()
-    (outcome,) = ask(world, active, command)
-    assert isinstance(outcome, Rejected)
-    assert outcome.message
-    assert world.zookeeper.dump() == tree
-    return outcome
-
-
-def config_of(world: World) -> Mapping[str, str] | None:
-    path = paths.topic_config("t")
-    node = world.zookeeper.get(path)
-    return None if node is None else decode_entity_config(path, node.data)
 
 
 class TestGrowth:
@@ -157,9 +134,7 @@ class TestGrowth:
         world, active = cluster()
         theirs = {0: (1, 2), 1: (2, 3), 2: (3, 2)}
         world.driver.before = once(effects.Write, lambda: world.create_topic("t", theirs))
-        (outcome,) = ask(world, active, CreatePartitions("t", 3))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert rejected(world, active, CreatePartitions("t", 3)).reason is Reason.CONCURRENT_CHANGE
         assert world.topic("t").assignments[2] == ReplicaAssignment((3, 2))
 
 
@@ -269,9 +244,10 @@ class TestConfiguration:
             effects.Multi,
             lambda: world.put(paths.topic_config("t"), encode_entity_config(theirs)),
         )
-        (outcome,) = ask(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert (
+            rejected(world, active, AlterTopicConfig("t", {"retention.ms": "9"})).reason
+            is Reason.CONCURRENT_CHANGE
+        )
         assert config_of(world) == theirs
         assert world.zookeeper.children(paths.CONFIG_CHANGES) == ()
 
@@ -394,8 +370,7 @@ def test_commands_of_all_kinds_are_answered_in_their_order() -> None:
 def test_the_transaction_that_created_its_node_tells_topics_without_ids_apart() -> None:
     world, active = cluster()
     node = world.node(paths.topic("t"))
-    (refused,) = ask(world, active, DeleteTopic("t", czxid=node.czxid + 1))
-    assert isinstance(refused, Rejected)
+    refused = rejected(world, active, DeleteTopic("t", czxid=node.czxid + 1))
     assert refused.reason is Reason.UNKNOWN_TOPIC
     assert "another one by now" in refused.message
     assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
