@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller.state.causes import CauseKind, ChangeKind
 from tests.unit.controller.predecessor import cluster, left_by
 from tests.unit.controller.world import T0, World
 
@@ -71,3 +72,14 @@ def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
     world.mark_for_deletion("t")
     world.fail_over()
     assert not world.log.warnings(RESTARTED)
+
+
+def test_the_trail_says_that_the_broker_had_bounced() -> None:
+    world = restart(cluster((1, 2, 3), 1, (1, 2, 3)), 1)
+    active = world.fail_over()
+    (change,) = active.context.trail.partitions[T0].changes
+    assert change.kind is ChangeKind.ELECTED_OFFLINE
+    assert change.cause.kind is CauseKind.BROKER_BOUNCED
+    (warned,) = world.log.warnings(RESTARTED)
+    assert warned["brokers"] == [1]
+    assert warned["partitions"] == 1

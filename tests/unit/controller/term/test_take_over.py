@@ -284,6 +284,21 @@ class TestLimits:
         registered = standby.world.zookeeper.children(presence_path(ELECTION))
         assert set(registered) == {presence_name(x.session_id) for x in (first, second)}
 
+    def test_one_that_leads_after_it_was_held_to_be_dead_is_waited_for(
+        self, standby: Standby
+    ) -> None:
+        """Its connections end and its port refuses, but it lives, and has queued up again."""
+        standby.absent(dead=[standby.other])
+        standby.world.delete(standby.place)
+        queue_up(standby.other)
+        standby.place = queue_up(standby.world.driver.client)
+        self.deposed(standby)
+        standby.absent(dead=[standby.other])
+        assert standby.world.holder() == OTHER
+        standby.world.driver.now_ms += 30_000
+        standby.absent(dead=[standby.other])
+        assert standby.world.holder() == CONTROLLER_ID
+
     def test_one_that_is_named_does_not_wait(self, standby: Standby) -> None:
         standby.absent(standby.other)
         self.deposed(standby)

@@ -116,3 +116,11 @@ class TestInterBrokerProtocol:
         assert not world.exists(paths.FEATURE)
         assert world.topic("t").topic_id is None
         assert world.holder() is None
+
+    def test_brokers_that_contradict_it_later_end_it(self) -> None:
+        world = with_id(CONTROLLER_ID, inter_broker_protocol=(2, 6))
+        world.driver.inter_broker_protocol = (2, 6)
+        controller = start(world)
+        world.process(controller, e.InterBrokerProtocolChanged(1, (2, 5)))
+        assert controller.active is None
+        assert "the brokers run 2.5" in (controller.life.refusal or "")
