@@ -82,32 +82,6 @@ def test_answers_of_many_brokers_to_many_kinds_of_requests_are_one_event_of_each
         assert answered == list(range(1, 9))
 
 
-def test_a_broker_is_heard_in_the_order_in_which_it_answered() -> None:
-    events = [led(1), stopped(1), led(1, 56), led(2)]
-    assert merged(*events) == [
-        led(1),
-        stopped(1),
-        e.LeaderAndIsrResponseReceived((*led(1, 56).responses, *led(2).responses)),
-    ]
-
-
-def test_zookeeper_is_heard_in_the_order_of_its_changes() -> None:
-    grown, other = e.PartitionModifications(("t",)), e.PartitionModifications(("u",))
-    assert merged(grown, e.TopicDeletion(), other) == [grown, e.TopicDeletion(), other]
-    assert merged(grown, led(1), commands(1), other) == [
-        e.PartitionModifications(("t", "u")),
-        led(1),
-        commands(1),
-    ]
-
-
-@pytest.mark.parametrize("kind", CONTROL)
-def test_nothing_overtakes_what_decides_who_is_the_controller(
-    kind: type[e.ControllerEvent],
-) -> None:
-    assert merged(led(1), kind(), led(2), kind()) == [led(1), kind(), led(2), kind()]
-
-
 def test_brokers_that_wait_to_be_shut_down_are_one_set_with_an_answer_each() -> None:
     between = (commands(1), led(1), updated(2))
     (both, *rest) = merged(shutdown_of(1), *between, shutdown_of(2))
@@ -124,15 +98,6 @@ def test_a_request_with_other_commands_is_no_request_of_a_broker() -> None:
     mixed = (ControlledShutdown(1, 1), CreateTopic("t", 1))
     assert type(e.commands_received(mixed, reply_to=1)) is e.CommandsReceived
     assert type(e.commands_received((), reply_to=1)) is e.CommandsReceived
-
-
-def test_a_hand_over_leaves_brokers_that_wait_to_be_answered() -> None:
-    shutdown = e.Shutdown(reply_to=1)
-    assert merged(led(1), shutdown_of(1), shutdown, shutdown_of(2)) == [
-        shutdown,
-        shutdown_of(1),
-        shutdown_of(2),
-    ]
 
 
 def test_the_expiry_of_the_session_comes_first_and_once() -> None:

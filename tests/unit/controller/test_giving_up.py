@@ -8,7 +8,6 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import (
     SessionExpiredError,
@@ -50,20 +49,6 @@ class TestFailures:
         (reported,) = world.log.errors("Event failed, giving the controller up")
         assert reported["event"] == "BrokerChange"
 
-    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        world.process(controller, e.Reelect())
-        wait = self.fail(world, controller)
-        assert e.ControllerChange() in world.deliver(controller)
-        world.process(controller, e.Eligible())
-        assert controller.active is None
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert world.driver.timers[TIMER].after_ms == wait
-        world.process(controller, world.driver.timers[TIMER].event)
-        assert controller.active is not None
-
     def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
         controller = world.active_controller()
         waits = []
@@ -71,20 +56,6 @@ class TestFailures:
             waits.append(self.fail(world, controller))
             world.process(controller, e.Reelect())
         assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
-
-    def test_its_reason_is_shown_until_an_attempt_succeeds(self, world: World) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller)
-        error = UnexpectedZooKeeperError("NOAUTH", "/controller")
-        world.driver.before = once(effects.ReadData, raising(error))
-        world.process(controller, e.Reelect())
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.elect_rival(2)
-        world.deliver(controller)
-        assert "NOAUTH for /controller" in (controller.life.refusal or "")
-        world.process(controller, e.Reelect())
-        assert controller.active is not None
-        assert controller.life.refusal is None
 
     def test_only_a_defect_is_logged_with_a_traceback(self, world: World) -> None:
         controller = world.active_controller()
@@ -106,17 +77,6 @@ class TestFailures:
             world.process(controller, e.Reelect())
         assert defects == [False, True, True]
 
-    def test_one_that_queues_up_again_and_is_elected_waits_all_the_same(self, world: World) -> None:
-        controller = world.active_controller()
-        for _ in range(2):
-            world.process(controller, e.Reelect())
-            world.process(controller, channel_failed(controller))
-        assert queues_up_again(world)
-        world.process(controller, e.NotEligible(), e.Eligible())
-        assert controller.active is None
-        world.process(controller, world.driver.timers[TIMER].event)
-        assert controller.active is not None
-
     def test_what_zookeeper_refuses_is_no_reason_to_let_another_replica_try(
         self, world: World
     ) -> None:
@@ -137,18 +97,6 @@ class TestFailures:
     def retry_and_fail(self, world: World, controller: KafkaController) -> int:
         world.process(controller, e.Reelect())
         return self.fail(world, controller)
-
-    def test_a_failure_of_giving_up_does_not_stop_the_process(self, world: World) -> None:
-        controller = world.active_controller()
-
-        def nothing_works(effect: Effect[object]) -> None:
-            if isinstance(effect, effects.ReadChildren | effects.Multi):
-                raise UnexpectedZooKeeperError("NOAUTH")
-
-        world.driver.before = nothing_works
-        world.process(controller, e.BrokerChange())
-        assert controller.active is None
-        assert TIMER in world.driver.timers
 
     def test_a_channel_of_a_former_term_or_of_a_former_life_of_its_broker_is_no_failure(
         self, world: World
@@ -196,27 +144,10 @@ class TestLeftBehind:
         world.process(controller, world.driver.timers[TIMER].event)
         assert world.holder() is None
 
-    def test_a_cluster_that_is_not_to_be_led_any_more_gets_it(self, world: World) -> None:
-        controller = self.resign(world)
-        world.put("/migration")
-        world.process(controller, world.driver.timers[TIMER].event)
-        assert "migrated to KRaft" in (controller.life.refusal or "")
-        assert world.holder() is None
-
     def test_another_replica_or_a_broker_gets_it(self, world: World) -> None:
         controller = self.resign(world)
         world.process(controller, e.NotEligible())
         assert world.holder() is None
-
-    def test_what_another_session_holds_is_left_alone(self, world: World) -> None:
-        """A broker of Kafka 1.1 creates ``/controller`` before it raises the epoch."""
-        controller = self.resign(world)
-        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
-        world.process(controller, e.NotEligible())
-        world.delete("/controller")
-        world.put("/controller", b'{"version":1,"brokerid":2,"timestamp":"0"}')
-        world.process(controller, e.SessionEstablished(), e.SessionReconnected())
-        assert world.holder() == 2
 
 
 class TestMissingRights:
@@ -245,14 +176,6 @@ class TestMissingRights:
         (reported,) = world.log.warnings("Controller released without a check of the epoch")
         assert "NOAUTH for /controller_epoch" in str(reported["reason"])
 
-    def test_a_broker_that_has_taken_it_keeps_it(self, world: World, client: ClosedClient) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller, client)
-        world.elect_rival(2)
-        world.deliver(controller)
-        world.process(controller, e.Reelect(), e.NotEligible())
-        assert world.holder() == 2
-
     def test_what_another_session_holds_is_left_alone(
         self, world: World, client: ClosedClient
     ) -> None:
@@ -277,18 +200,6 @@ class TestMissingRights:
         client.missing.discard(("/", Right.DELETE))
         world.process(controller, world.driver.timers.pop(TIMER).event)
         assert world.holder() is None
-
-    def test_the_next_term_keeps_what_a_former_one_could_not_delete(
-        self, world: World, client: ClosedClient
-    ) -> None:
-        controller = world.active_controller()
-        self.fail(world, controller, client, "/")
-        client.missing.clear()
-        world.process(controller, world.driver.timers[TIMER].event)
-        client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
-        world.process(controller, e.SessionReconnected())
-        assert controller.active is not None
-        assert world.holder() == CONTROLLER_ID
 
 
 class TestHandingBack:
@@ -322,20 +233,3 @@ class TestHandingBack:
         world.process(controller, e.SessionReconnected())
         assert world.holder() is None
         assert controller.active is None
-
-    def test_what_a_successor_has_taken_meanwhile_is_left_to_it(self, world: World) -> None:
-        controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
-        world.process(controller, e.NotEligible())
-        world.elect_rival(2)
-        world.process(controller, e.SessionReconnected())
-        assert world.holder() == 2
-
-    def test_a_process_that_was_not_the_controller_leaves_the_other_alone(
-        self, world: World
-    ) -> None:
-        world.elect_rival(2)
-        controller = world.controller()
-        world.process(controller, e.Startup(), e.Shutdown("token"))
-        assert world.holder() == 2
-        assert [a.answer for a in world.driver.answers] == [True]

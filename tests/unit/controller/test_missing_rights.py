@@ -277,21 +277,6 @@ def test_what_is_closed_one_after_the_other_may_become_any_number() -> None:
 
 
 @ALL
-def test_moves_that_nobody_may_read_cost_no_controller_and_begin_when_they_can_be_read(
-    protocol: tuple[int, int],
-) -> None:
-    """Who may not read a node may not watch it, either."""
-    life, path = Life(protocol), paths.REASSIGN_PARTITIONS
-    life.client.missing.add((path, Right.READ))
-    for _ in life.events():
-        assert_active(life.controller, life.world)
-    assert life.client.refused == {(path, Right.READ)}
-    life.client.missing.clear()
-    life.pass_a_minute()
-    assert life.world.topic("moving").assignments[2].target_replicas == (3, 2)
-
-
-@ALL
 def test_elections_that_nobody_may_read_cost_no_controller_and_no_later_ones(
     protocol: tuple[int, int],
 ) -> None:

@@ -8,16 +8,13 @@ import msgspec
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs, ElectionType, ElectLeaders
+from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.state_change_trail import StateChange
-from regent.model.partition import NO_LEADER, TopicPartition
-from regent.protocol.control_requests import LeaderAndIsrResponse
-from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
+from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.config import encode_entity_config
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
@@ -78,46 +75,6 @@ class TestBrokers:
         assert (life.broker_id, life.epoch, life.session_id) == (1, dead.epoch, dead.session_id)
         assert life.session_id
 
-    def test_a_follower_that_crashes_leaves_the_isr(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        failed, offline = CauseKind.BROKER_FAILED, ChangeKind.REPLICA_OFFLINE
-        assert told(controller, T0) == [Told(failed, offline, 1, (1, 2))]
-        assert told(controller, T1) == [Told(failed, offline, 2, (2,))]
-        assert last_cause(controller, T0) is last_cause(controller, T1)
-
-    def test_the_last_of_an_isr_that_crashes_leaves_no_leader_and_leads_again(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.stop_broker(2)
-        world.deliver(controller)
-        world.start_broker(2)
-        world.deliver(controller)
-        assert told(controller, T1)[1:] == [
-            Told(CauseKind.BROKER_FAILED, ChangeKind.REPLICA_OFFLINE, NO_LEADER, (2,)),
-            Told(CauseKind.BROKER_STARTED, ChangeKind.ELECTED_OFFLINE, 2, (2,)),
-        ]
-
-    def test_a_bounce_is_no_crash(self) -> None:
-        world, controller = cluster()
-        world.bounce_broker(1)
-        world.deliver(controller)
-        (change,) = told(controller, T0)
-        assert change == Told(CauseKind.BROKER_BOUNCED, ChangeKind.ELECTED_OFFLINE, 2, (2, 3))
-        (life,) = last_cause(controller, T0).brokers
-        assert life.epoch == context_of(controller).cluster.brokers[1].epoch
-
-    def test_a_failed_log_directory_is_named_with_its_broker(self) -> None:
-        world, controller = cluster()
-        errors, partitions = {T0: KAFKA_STORAGE_ERROR}, {T0: False, T1: False}
-        answer = LeaderAndIsrResponse(1, 0, errors, partitions)
-        world.process(controller, e.LeaderAndIsrResponseReceived((answer,)))
-        (change,) = told(controller, T0)
-        assert change == Told(CauseKind.LOG_DIR_FAILED, ChangeKind.ELECTED_OFFLINE, 2, (2, 3))
-        assert last_cause(controller, T0).brokers[0].broker_id == 1
-
     def test_what_a_broker_did_last_is_known_without_a_change(self) -> None:
         world, controller = cluster()
         world.start_broker(4)
@@ -127,16 +84,6 @@ class TestBrokers:
 
 
 class TestIsrChanges:
-    def test_what_a_leader_announces_was_changed_by_it(self) -> None:
-        world, controller = cluster()
-        world.set_state(T0, 1, (1, 3), leader_epoch=5)
-        notification = paths.isr_change_notification("isr_change_0000000001")
-        world.put(notification, encode_isr_change_notification([T0]))
-        world.deliver(controller)
-        assert told(controller, T0) == [
-            Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 1, (1, 3)),
-        ]
-
     def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told(self) -> None:
         world, controller = cluster()
         world.stop_broker(3)
@@ -153,37 +100,6 @@ class TestIsrChanges:
         assert change.after == context_of(controller).cluster.leadership[T0]
 
 
-class TestElections:
-    def test_an_unclean_election_says_so_and_what_allowed_it(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.stop_broker(2)
-        world.deliver(controller)
-        world.start_broker(3)
-        world.deliver(controller)
-        assert told(controller, T1)[-1].leader == NO_LEADER
-        config = encode_entity_config({"unclean.leader.election.enable": "true"})
-        world.put(paths.topic_config("t"), config)
-        world.notify_config_change("topics/t")
-        world.deliver(controller)
-        enabled = CauseKind.UNCLEAN_ELECTION_ENABLED
-        assert told(controller, T1)[-1] == Told(enabled, ChangeKind.ELECTED_UNCLEAN, 3, (3,))
-
-    def test_where_it_is_allowed_an_unclean_election_follows_the_crash(self) -> None:
-        world, controller = cluster()
-        config = encode_entity_config({"unclean.leader.election.enable": "true"})
-        world.put(paths.topic_config("t"), config)
-        world.set_state(T1, 2, (2,), leader_epoch=5)
-        world.stop_broker(2)
-        world.deliver(controller)
-        failed = CauseKind.BROKER_FAILED
-        assert told(controller, T1) == [
-            Told(failed, ChangeKind.OBSERVED, 2, (2,)),
-            Told(failed, ChangeKind.ELECTED_UNCLEAN, 3, (3,)),
-        ]
-
-
 class TestElectionsOnRequest:
     def test_a_preferred_leader_on_request(self) -> None:
         world, controller = cluster()
@@ -195,19 +111,6 @@ class TestElectionsOnRequest:
         world.deliver(controller)
         requested = CauseKind.ELECTION_REQUESTED
         assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_PREFERRED, 2, (2, 3))
-
-    def test_an_unclean_election_on_request(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.stop_broker(2)
-        world.deliver(controller)
-        world.start_broker(3)
-        world.deliver(controller)
-        command = ElectLeaders(ElectionType.UNCLEAN, (T1,))
-        world.process(controller, e.CommandsReceived((command,), "reply"))
-        requested = CauseKind.ELECTION_REQUESTED
-        assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_UNCLEAN, 3, (3,))
 
     def test_a_leader_that_the_balance_has_moved(self) -> None:
         world, controller = cluster()
@@ -229,17 +132,6 @@ class TestElectionsOnRequest:
 
 
 class TestTopics:
-    def test_a_new_topic(self) -> None:
-        world, controller = cluster()
-        world.create_topic("u", {0: (2, 1)})
-        world.deliver(controller)
-        tp = TopicPartition("u", 0)
-        trail = context_of(controller).trail.partitions[tp]
-        assert trail.before is None
-        assert told(controller, tp) == [
-            Told(CauseKind.TOPIC_CREATED, ChangeKind.FIRST_LEADER, 2, (2, 1)),
-        ]
-
     def test_a_topic_that_is_being_deleted_and_one_that_is(self) -> None:
         world, controller = cluster()
         world.stop_broker(3)
@@ -257,17 +149,6 @@ class TestTopics:
 
 
 class TestTheTerm:
-    def test_what_a_failover_changes_is_told_and_what_it_finds_is_not(self) -> None:
-        world = World()
-        world.driver.now_ms = LATER_MS
-        world.start_broker(2, 3)
-        world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-        controller = world.active_controller()
-        assert told(controller, T0)[-1].leader == 2
-        assert last_cause(controller, T0).kind is CauseKind.CONTROLLER_FAILOVER
-        assert not changes(controller, T1)
-        assert context_of(controller).trail.began_ms == LATER_MS
-
     def test_each_event_begins_a_cause_of_its_own_commands_included(self) -> None:
         world, controller = cluster()
         world.stop_broker(1)

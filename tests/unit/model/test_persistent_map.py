@@ -79,26 +79,6 @@ class Counted:
         return id(self) >> 4
 
 
-def test_what_copies_share_is_not_compared() -> None:
-    numbered = [Counted() for _ in range(20_000)]
-    before = PersistentMap({key: object() for key in numbered})
-    after = before.updated({numbered[7]: object()})
-    Counted.looks = 0
-    assert list(changed_keys(before, after)) == [numbered[7]]
-    assert 0 < Counted.looks < 200
-
-
-def test_it_is_a_mapping() -> None:
-    mapping = PersistentMap({"a": 1})
-    assert isinstance(mapping, Mapping)
-    assert mapping == {"a": 1}
-    assert mapping.get("b") is None
-    assert "b" not in mapping
-    with pytest.raises(KeyError):
-        mapping["b"]
-    assert repr(mapping) == "PersistentMap({'a': 1})"
-
-
 def _containers(mapping: PersistentMap[Any, Any]) -> list[Any]:
     found, waiting = [], [mapping._root]
     while waiting:

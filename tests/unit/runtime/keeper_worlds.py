@@ -13,7 +13,7 @@ from regent.simulation.broker_znodes import encode_broker
 from regent.simulation.zookeeper import Event, InMemoryClient, InMemoryZooKeeper
 from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
-from regent.zk_data.operations import Create, Operation, SessionState
+from regent.zk_data.operations import Create, Operation, SessionState, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from sandbox import wait_until_async
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
@@ -87,6 +87,27 @@ class World:
                 self.keeper.status.phase is StandbyPhase.CURRENT and not self.keeper.status.dirty
             )
         )
+
+    def fail_reads(self, error: Exception, *, times: int = 1_000_000) -> None:
+        """Have the next readings of data raise the error."""
+        get_data, left = self.port.get_data, times
+
+        async def fail(some: Sequence[str], *, watch: bool = False) -> object:
+            nonlocal left
+            left -= 1
+            if left >= 0:
+                raise error
+            return await get_data(some, watch=watch)
+
+        self.port.get_data = fail  # type: ignore[assignment,method-assign]
+
+    def change(self, leader: int) -> None:
+        """Have another leader written for t-0."""
+        self.admin.multi([SetData(paths.partition_state(T0), state(leader))])
+
+    def reconnect(self) -> None:
+        self.client.disconnect()
+        self.client.reconnect()
 
     def register(self, broker_id: int) -> None:
         content = encode_broker(make_broker(broker_id), timestamp_ms=0)

@@ -11,7 +11,6 @@ from regent.controller.view import TopicView
 from regent.runtime import view_publisher
 from regent.runtime.awaited_answers import unanswered_leaders
 from regent.runtime.view_publisher import ViewPublisher
-from tests.support.event_loop import until_idle
 from tests.unit.runtime.test_view_publisher import cluster, publishing, told, until
 
 
@@ -84,47 +83,6 @@ async def test_topic_is_reported_with_its_answer(monkeypatch: pytest.MonkeyPatch
         assert patient.heard == [frozenset("b"), frozenset("a")]
         assert awaited(publisher, "a") == ()
         assert described == ["a", "b"]
-
-
-async def test_a_topic_whose_leader_hangs_is_reported_soon_and_in_the_end() -> None:
-    brokers = Brokers()
-    async with publishing_of(brokers) as publisher:
-        await told(publisher, None)
-        brokers.tell(2)
-        assert await told(publisher, frozenset("b")) == frozenset("b")
-        assert awaited(publisher, "b") == (2,)
-        ear = Ear(publisher)
-        brokers.unanswered.clear()
-        publisher.look_for_answers()
-        await until(publisher, lambda _: ear.heard)
-        assert ear.heard == [frozenset("b")]
-
-
-async def test_what_was_answered_is_shown_with_what_the_answer_says() -> None:
-    """It may be a refusal, which the topic does not show before it is described again."""
-    brokers = Brokers()
-    async with publishing_of(brokers) as publisher:
-        await told(publisher, None)
-        brokers.tell(2)
-        await told(publisher, frozenset("b"))
-        brokers.unanswered.clear()
-        publisher.publish(frozenset("b"))  # another view at once, without the topic
-        assert awaited(publisher, "b") == (2,)
-        await until(publisher, lambda _: awaited(publisher, "b") == ())
-
-
-async def test_a_view_of_everything_waits_for_nobody_and_tells_of_the_rest_later() -> None:
-    brokers = Brokers()
-    async with publishing_of(brokers) as publisher:
-        brokers.tell(1)
-        assert await told(publisher, None) is None
-        assert awaited(publisher, "a") == (1,)
-        ear = Ear(publisher)
-        brokers.unanswered.clear()
-        publisher.look_for_answers()
-        await until(publisher, lambda _: ear.heard)
-        await until_idle()
-        assert ear.heard == [frozenset("a")]
 
 
 async def test_what_is_answered_while_topics_are_described_is_shown_without_another_event() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import concurrent.futures
 import gc
 import weakref
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from regent.controller import events as e
-from regent.controller.commands import CreateTopic, Reason, Rejected
+from regent.controller.commands import CreateTopic, Reason
 from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
 from regent.runtime import controller_event_manager
@@ -74,27 +74,6 @@ async def test_events_are_processed_in_order() -> None:
         assert manager.busy_since is None
 
 
-async def test_the_expiry_of_the_session_jumps_the_queue() -> None:
-    process = Process()
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        await counts.until(1)
-        elected = process.controller.active
-        assert elected is not None
-        answers: list[Any] = []
-        manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=answers.append))
-        manager.put(e.Expire())
-        await counts.until(3)
-        assert counts.states[1:] == [
-            ControllerState.CONTROLLER_CHANGE,
-            ControllerState.COMMAND,
-        ]
-        assert process.controller.active is None
-        ((outcome,),) = answers
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.NOT_CONTROLLER
-
-
 class MemoryShortage:
     """A queue that has no room for the next few events."""
 
@@ -122,18 +101,6 @@ async def test_replica_leads_after_a_memory_shortage(monkeypatch: pytest.MonkeyP
         await counts.until(1)
         assert process.controller.active is not None
         assert manager.queue_size == 0
-
-
-async def test_events_keep_order_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    shortage = MemoryShortage(monkeypatch, failures=1)
-    process = Process()
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        assert not shortage.failures
-        manager.put(e.NotEligible())
-        await counts.until(2)
-        assert not process.controller.life.is_eligible
-        assert process.controller.active is None
 
 
 async def test_request_without_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -208,31 +175,6 @@ def _set(event: asyncio.Event, _: object) -> None:
     event.set()
 
 
-async def test_former_term_is_freed_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not in the event that may begin the next term, nor right after it."""
-    loop, process = asyncio.get_running_loop(), Process()
-    later: list[Callable[[], object]] = []
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        await counts.until(1)
-        former, freed = weakref.ref(process.controller.active), asyncio.Event()
-        weakref.finalize(process.controller.active, freed.set)
-        monkeypatch.setattr(
-            loop,
-            "call_later",
-            lambda seconds, call, *values: later.append(partial(call, *values)),
-        )
-        manager.put(e.Expire())
-        manager.put(e.TopicChange())
-        await counts.until(3)
-        monkeypatch.undo()
-        assert process.controller.active is None
-        assert former() is not None
-        later.pop()()
-        assert not later
-        assert freed.is_set()
-
-
 async def test_no_more_than_one_former_term_is_kept() -> None:
     process = Process()
     async with running(process) as (manager, counts):
@@ -245,40 +187,3 @@ async def test_no_more_than_one_former_term_is_kept() -> None:
             manager.put(event)
             await counts.until(len(counts.states) + 1)
         assert first.is_set()
-
-
-async def test_a_storm_of_news_is_processed_once() -> None:
-    process = Process()
-    async with running(process) as (manager, counts):
-        for _ in range(100):
-            manager.put(e.SessionReconnected())
-            manager.put(e.TopicChange())
-        assert manager.queue_size == 2
-        await counts.until(2)
-        assert counts.states == [
-            ControllerState.CONTROLLER_CHANGE,
-            ControllerState.TOPIC_CHANGE,
-        ]
-
-
-async def test_a_shutdown_overtakes_what_waits_and_commands_are_refused() -> None:
-    process = Process()
-    async with running(process) as (manager, counts):
-        manager.put(e.Eligible())
-        await counts.until(1)
-        answers: list[Any] = []
-        done = asyncio.Event()
-        manager.put(e.TopicChange())
-        manager.put(e.CommandsReceived((CreateTopic("t", 1),), reply_to=answers.append))
-        manager.put(e.Shutdown(reply_to=partial(_set, done)))
-        manager.put(e.Eligible())
-        await counts.until(3)
-        assert done.is_set()
-        assert counts.states[1:] == [
-            ControllerState.CONTROLLER_SHUTDOWN,
-            ControllerState.COMMAND,
-        ]
-        assert process.controller.active is None
-        ((outcome,),) = answers
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.NOT_CONTROLLER

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
 from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.model.errors import ControllerMovedError
@@ -58,13 +56,6 @@ async def test_the_core_learns_which_session_is_its_own() -> None:
     assert own == node.ephemeral_owner != 0
 
 
-async def test_a_process_without_a_standbys_cache_has_nothing_to_take_over_from() -> None:
-    async def scenario() -> object:
-        return await fx.ReadStandby()
-
-    assert await run(Process(), scenario()) is None
-
-
 async def test_an_error_is_thrown_into_the_core_at_its_await() -> None:
     process = Process()
     process.outsider.multi([Create(paths.CONTROLLER_EPOCH, b"1")])
@@ -78,16 +69,6 @@ async def test_an_error_is_thrown_into_the_core_at_its_await() -> None:
 
     assert await run(process, scenario()) == "moved"
     assert process.server.get("/a") is None
-
-
-async def test_an_error_that_the_core_does_not_handle_ends_the_drive() -> None:
-    process = Process()
-
-    async def scenario() -> None:
-        await fx.Write([Create("/a")], guard=Check(paths.CONTROLLER_EPOCH, 5))
-
-    with pytest.raises(ControllerMovedError):
-        await process.interpreter.drive(scenario())
 
 
 async def test_a_timer_delivers_its_event_once() -> None:
@@ -164,16 +145,3 @@ async def test_answers_go_to_whoever_asked() -> None:
 
     await run(process, scenario())
     assert answers == [("fine",)]
-
-
-async def test_a_failover_sends_the_broker_list_before_any_leader() -> None:
-    process = Process()
-    process.add_broker(1)
-    process.add_topic("t", (1,))
-    await process.interpreter.drive(process.controller.process(e.Eligible()))
-    assert process.controller.active is not None
-    first, *others = process.channels.sent
-    assert first.update_metadata_receivers == (1,)
-    assert tuple(first.partitions) == ()
-    assert not first.leader_and_isr
-    assert any(requests.leader_and_isr for requests in others)

@@ -136,14 +136,6 @@ async def test_nothing_is_written_before_a_cluster_was_found(world: World) -> No
     await b.knows(a)
 
 
-async def test_who_leaves_is_forgotten_and_not_suspected(world: World) -> None:
-    a, b = world.add("a"), world.add("b")
-    await a.knows(b)
-    b.client.close()
-    await a.knows()
-    assert a.events == []
-
-
 async def test_one_that_dies_is_an_event_that_names_its_session(world: World) -> None:
     a, b = world.add("a"), world.add("b")
     await a.knows(b)
@@ -215,16 +207,6 @@ async def test_it_registers_under_each_session(world: World) -> None:
     b.client.reconnect()
     await a.knows(b)
     assert len(world.server.children(PRESENCE)) == 2
-
-
-async def test_it_finds_others_after_a_lost_connection(world: World) -> None:
-    a = world.add("a")
-    await until(lambda: len(world.server.children(PRESENCE)) == 1, "a to register")
-    a.client.disconnect()
-    b = world.add("b")
-    await b.knows(a)
-    a.client.reconnect()
-    await a.knows(b)
 
 
 async def test_bad_presence_is_skipped(world: World, caplog: pytest.LogCaptureFixture) -> None:

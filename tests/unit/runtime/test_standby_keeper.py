@@ -19,7 +19,7 @@ from tests.unit.runtime.keeper_worlds import T0, Make, World, state, topic
 
 async def test_changes_are_followed(world: World) -> None:
     assert world.leader() == 1
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     await world.until(lambda: world.leader() == 2)
     world.admin.multi(topic("u", 3))
     await world.until(lambda: world.keeper.status.partitions == 4)
@@ -27,19 +27,6 @@ async def test_changes_are_followed(world: World) -> None:
     before = world.keeper.status
     assert (before.loads, before.differences, before.malformed) == (1, 0, 0)
     assert before.bytes_read > 0
-
-
-async def test_many_changes_are_one_reading(make: Make) -> None:
-    world = make()
-    world.admin.multi(topic("u", 200))
-    world.start()
-    await world.current()
-    before = world.keeper.status.refreshes
-    for partition in range(200):
-        tp = TopicPartition("u", partition)
-        world.admin.multi([SetData(paths.partition_state(tp), state(2))])
-    await world.until(lambda: world.leader(TopicPartition("u", 199)) == 2)
-    assert world.keeper.status.refreshes - before == 1
 
 
 @pytest.mark.parametrize("expires", [False, True])
@@ -54,7 +41,7 @@ async def test_what_was_missed_without_a_connection_is_read(world: World, expire
     await world.current()
     assert world.leader() == 2
     assert world.keeper.status.partitions == 2
-    world.admin.multi([SetData(paths.partition_state(T0), state(1))])
+    world.change(leader=1)
     await world.until(lambda: world.leader() == 1)
     assert world.keeper.status.loads == 2
 
@@ -62,8 +49,7 @@ async def test_what_was_missed_without_a_connection_is_read(world: World, expire
 async def test_a_new_session_starts_from_nothing(world: World) -> None:
     """It may be that of a restored ZooKeeper, where the same transaction wrote something else."""
     known = world.keeper.cache
-    world.client.disconnect()
-    world.client.reconnect()
+    world.reconnect()
     await world.current()
     assert world.keeper.cache is known
     world.server.expire(world.client.session_id)
@@ -99,16 +85,15 @@ async def test_a_connection_lost_while_loading_is_no_end(make: Make) -> None:
         found = await get_children(paths, watch=watch)
         if losses:
             losses -= 1
-            world.client.disconnect()
-            world.client.reconnect()
-            world.admin.multi([SetData("/brokers/topics/t/partitions/0/state", state(5 - losses))])
+            world.reconnect()
+            world.change(leader=5 - losses)
         return found
 
     world.port.get_children = lose_it  # type: ignore[method-assign]
     world.start()
     await world.current()
     assert world.leader() == 5
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     await world.until(lambda: world.leader() == 2)
 
 
@@ -149,35 +134,14 @@ async def test_old_servers_have_no_cache(make: Make, caplog: pytest.LogCaptureFi
         world.start()
         await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
         await world.until(lambda: not world.keeper.status.is_first_load_awaited)
-        world.client.disconnect()
-        world.client.reconnect()
+        world.reconnect()
         await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
     assert [r.message for r in caplog.records].count(
         "No warm standby with these ZooKeeper servers"
     ) == 1
     assert "3.6" in str(world.keeper.status.problem)
     is_old = False
-    world.client.disconnect()
-    world.client.reconnect()
-    await world.current()
-    assert world.keeper.status.problem is None
-
-
-async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The session finds out some time after it."""
-    monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
-    world = make()
-    add, is_old = world.watches.add, True
-
-    async def add_if_new(paths: Sequence[str]) -> None:
-        if is_old:
-            raise RecursiveWatchesUnsupportedError
-        await add(paths)
-
-    world.watches.add = add_if_new  # type: ignore[method-assign]
-    world.start()
-    await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
-    is_old = False
+    world.reconnect()
     await world.current()
     assert world.keeper.status.problem is None
 
@@ -185,16 +149,7 @@ async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.Mon
 async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("regent.runtime.standby_keeper.RETRY_PAUSE_S", 0.01)
     world = make()
-    get_data, failures = world.port.get_data, 2
-
-    async def fail(paths: Sequence[str], *, watch: bool = False) -> object:
-        nonlocal failures
-        if failures:
-            failures -= 1
-            raise UnexpectedZooKeeperError("SYSTEMERROR", paths[0])
-        return await get_data(paths, watch=watch)
-
-    world.port.get_data = fail  # type: ignore[assignment,method-assign]
+    world.fail_reads(UnexpectedZooKeeperError("SYSTEMERROR", "/a"), times=2)
     world.start()
     await world.current()
     assert world.leader() == 1
@@ -244,59 +199,14 @@ async def test_other_protocol_version_is_prepared_again(make: Make) -> None:
     await world.until(lambda: world.keeper.status.is_prepared)
 
 
-async def test_entries_are_collected_once_the_protocol_version_is_known(make: Make) -> None:
-    world = make()
-    world.channels.expected = None  # brokers are being connected to
-    world.start()
-    await world.until(lambda: world.prepared() == [T0])
-    world.admin.multi(topic("u"))
-    await world.until(lambda: len(world.prepared()) == 2)  # so everything was gone through once
-    entries = world.keeper.cache.cluster.announced_states.entries
-    assert entries is not None
-    assert entries.up_to_date == {}
-    assert not world.keeper.status.is_prepared
-    world.channels.report((3, 9))
-    await world.until(lambda: world.keeper.status.is_prepared)
-    entries = world.keeper.cache.cluster.announced_states.entries
-    assert entries is not None
-    assert [some.suffix for some in entries.up_to_date.values()] == [usual_suffix((3, 9))] * 2
-
-
 async def test_a_defect_ends_nothing_but_the_cache(
     world: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It is loaded anew some time later: the controller in the same process needs none."""
     monkeypatch.setattr("regent.runtime.standby_keeper.DEFECT_PAUSE_S", 0.01)
-    get_data, has_failed = world.port.get_data, False
-
-    async def fail_once(paths: Sequence[str], *, watch: bool = False) -> object:
-        nonlocal has_failed
-        if not has_failed:
-            has_failed = True
-            raise RuntimeError("nobody expects this")
-        return await get_data(paths, watch=watch)
-
-    world.port.get_data = fail_once  # type: ignore[assignment,method-assign]
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.fail_reads(RuntimeError("nobody expects this"), times=1)
+    world.change(leader=2)
     await world.until(lambda: world.leader() == 2)
     await world.current()
     (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
     assert record.exc_info is not None
-
-
-async def test_a_node_that_may_not_be_read_is_left_out(make: Make) -> None:
-    world = make()
-    get_data = world.port.get_data
-
-    async def refuse(some: Sequence[str], *, watch: bool = False) -> object:
-        if paths.partition_state(T0) in some:
-            raise UnexpectedZooKeeperError("NOAUTH", paths.partition_state(T0))
-        return await get_data(some, watch=watch)
-
-    world.port.get_data = refuse  # type: ignore[assignment,method-assign]
-    world.admin.multi(topic("u"))
-    world.start()
-    await world.current()
-    assert world.leader() is None
-    assert world.leader(TopicPartition("u", 0)) == 1
-    assert world.keeper.status.malformed == 1

@@ -25,21 +25,6 @@ async def test_what_is_dirty_is_read_first(world: World) -> None:
     assert copy.topic_mzxids.keys() == {"t", "u"}
 
 
-async def test_what_it_sends_is_prepared_as_the_cluster_changes(make: Make) -> None:
-    world = make()
-    world.start()
-    await world.until(lambda: world.prepared() == [T0])
-    world.admin.multi([*topic("u", 2)])
-    u0, u1 = TopicPartition("u", 0), TopicPartition("u", 1)
-    await world.until(lambda: world.prepared() == [T0, u0, u1])
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
-    await world.until(lambda: world.leader() == 2 and world.prepared() == [T0, u0, u1])
-    copy = await world.keeper.read()
-    assert copy is not None
-    assert sorted(copy.cluster.announced_states) == [T0, u0, u1]
-    assert copy.cluster.announced_states[T0].leader_and_isr.leader == 2
-
-
 async def test_brokers_that_there_are_are_connected_to(make: Make) -> None:
     world = make()
     world.register(1)
@@ -61,10 +46,10 @@ async def test_nothing_is_prepared_while_this_process_is_the_controller(make: Ma
     await world.until(lambda: world.prepared() == [T0])
     assert await world.keeper.read() is not None
     assert world.prepared() == []
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     await world.until(lambda: world.leader() == 2)
     refreshes = world.keeper.status.refreshes
-    world.admin.multi([SetData(paths.partition_state(T0), state(1))])
+    world.change(leader=1)
     await world.until(lambda: world.keeper.status.refreshes > refreshes)
     assert world.prepared() == []
     world.keeper.resigned()
@@ -80,10 +65,10 @@ async def test_it_does_not_wait_until_changes_cease(world: World) -> None:
         nonlocal number
         found = await get_data(some, watch=watch)
         number += 1
-        world.admin.multi([SetData(paths.partition_state(T0), state(number))])
+        world.change(leader=number)
         return found
 
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     world.port.get_data = change  # type: ignore[assignment,method-assign]
     copy = await world.keeper.read()
     assert copy is not None
@@ -101,7 +86,7 @@ async def test_a_reading_under_way_is_waited_for(world: World) -> None:
         return await get_data(some, watch=watch)
 
     world.port.get_data = wait  # type: ignore[assignment,method-assign]
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     async with asyncio.timeout(DEADLINE_S):
         await asked.wait()
     reading = asyncio.create_task(world.keeper.read())
@@ -137,14 +122,13 @@ async def test_there_is_none_once_events_may_have_been_lost(world: World, when: 
     async def lose(some: Sequence[str], *, watch: bool = False) -> object:
         found = await get_data(some, watch=watch)
         world.client.disconnect()
-        world.admin.multi([SetData(paths.partition_state(T0), state(5))])
+        world.change(leader=5)
         world.client.reconnect()
         return found
 
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.change(leader=2)
     if when == "before":
-        world.client.disconnect()
-        world.client.reconnect()
+        world.reconnect()
     else:
         world.port.get_data = lose  # type: ignore[assignment,method-assign]
     assert await world.keeper.read() is None
@@ -177,38 +161,12 @@ async def test_what_was_left_out_is_read_again(make: Make) -> None:
     assert copy.malformed_states == ()
 
 
-def fail_reads(world: World, error: Exception) -> None:
-    """Reading data raises the error from now on."""
-
-    async def fail(some: Sequence[str], *, watch: bool = False) -> object:
-        raise error
-
-    world.port.get_data = fail  # type: ignore[assignment,method-assign]
-
-
-async def test_failed_read_costs_only_a_copy(
-    world: World, caplog: pytest.LogCaptureFixture
-) -> None:
-    get_data = world.port.get_data
-    fail_reads(world, UnexpectedZooKeeperError("SYSTEMERROR", "/a"))
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
-    assert await world.keeper.read() is None
-    (record,) = [r for r in caplog.records if r.levelno == logging.WARNING]
-    assert "SYSTEMERROR" in record.__dict__["error"]
-    world.port.get_data = get_data  # type: ignore[method-assign]
-    copy = await world.keeper.read()
-    assert copy is not None
-    assert copy.cluster.leadership[T0].leader == 2
-
-
 async def test_defect_has_the_cache_reloaded(
     world: World, caplog: pytest.LogCaptureFixture
 ) -> None:
-    get_data = world.port.get_data
-    fail_reads(world, RuntimeError("nobody expects this"))
-    world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+    world.fail_reads(RuntimeError("nobody expects this"), times=1)
+    world.change(leader=2)
     assert await world.keeper.read() is None
-    world.port.get_data = get_data  # type: ignore[method-assign]
     assert [r.levelno for r in caplog.records if r.exc_info] == [logging.ERROR]
     await world.until(lambda: world.keeper.status.loads == 2)
     await world.current()
@@ -223,7 +181,7 @@ async def test_a_take_over_ends_a_self_check(world: World) -> None:
         found = await get_data(some, watch=watch)
         if paths.partition_state(T0) in some:
             world.port.get_data = get_data  # type: ignore[method-assign]
-            world.admin.multi([SetData(paths.partition_state(T0), state(2))])
+            world.change(leader=2)
             assert await world.keeper.read() is not None
         return found
 

@@ -52,12 +52,6 @@ class Views:
         self.view = ClusterView(is_active=True, is_complete=True, topics=views)
         self.waits.view_changed(frozenset({*before, *topics}))
 
-    def hide(self, topic: str) -> None:
-        self.view = ClusterView(
-            is_active=True, is_complete=True, unreadable_topics={topic: "not JSON"}
-        )
-        self.waits.view_changed(frozenset({topic}))
-
     def resign(self) -> None:
         self.view = ClusterView()
         self.waits.view_changed(None)
@@ -83,12 +77,6 @@ async def test_who_waits_is_woken_by_the_last_of_its_topics() -> None:
     assert not waiting.done()
     views.show("a", "b", "c")
     assert await waiting == ["a", "b"]
-
-
-async def test_what_is_there_already_is_not_waited_for() -> None:
-    views = Views()
-    views.show("a")
-    assert await views.wait("a", timeout_s=0.0) == ["a"]
 
 
 async def test_time_that_is_out_gives_what_is_there() -> None:
@@ -140,21 +128,6 @@ async def test_who_stops_waiting_leaves_nothing() -> None:
     assert await asyncio.gather(*again) == [["a"]] * MAX_WAITING
 
 
-async def test_a_topic_that_cannot_be_read_is_not_gone() -> None:
-    views = Views()
-    views.show("a")
-    gone = asyncio.create_task(
-        views.waits.settled(("a",), lambda _, topic: topic is None, timeout_s=60.0)
-    )
-    await until_idle()
-    views.hide("a")
-    await until_idle()
-    assert not gone.done()
-    views.view = ACTIVE
-    views.waits.view_changed(frozenset({"a"}))
-    assert list(await gone) == ["a"]
-
-
 async def test_answer_waits_for_the_first_broker_that_acknowledges_what_was_sent() -> None:
     views = Views()
     views.channels.by_broker = {1: -1, 2: 4, 3: 4}
@@ -180,16 +153,6 @@ async def test_answer_waits_for_the_batch_that_is_not_sent_yet() -> None:
     assert not waiting.done()
     views.channels.last_batch = 1
     views.acknowledge(b1=1)
-    assert await waiting == ["a"]
-
-
-async def test_answer_waits_for_no_batch_that_is_not_sent_in_the_end() -> None:
-    views = Views()
-    views.show("a", batch=1)
-    waiting = views.wait("a")
-    await until_idle()
-    assert not waiting.done()
-    views.show("a", batch=0)
     assert await waiting == ["a"]
 
 
@@ -224,15 +187,6 @@ async def test_propagated_when_a_broker_has_acknowledged_what_was_sent_before() 
     assert await waiting
     assert views.waits.lagging_brokers() == [1]
     assert await views.waits.propagated(timeout_s=0) is False
-
-
-async def test_not_propagated_when_the_process_ceases_to_be_the_controller() -> None:
-    views = Views()
-    views.channels.last_batch = 3
-    waiting = asyncio.create_task(views.waits.propagated(timeout_s=60.0))
-    await until_idle()
-    views.resign()
-    assert not await waiting
 
 
 async def test_no_broker_lags_when_all_brokers_do() -> None:

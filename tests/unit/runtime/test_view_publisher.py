@@ -76,15 +76,6 @@ async def cluster() -> Process:
     return process
 
 
-async def test_a_topic_has_the_transaction_that_created_its_node() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        node = process.server.get(paths.topic("a"))
-        assert node is not None
-        assert publisher.view.topics["a"].czxid == node.czxid
-
-
 async def test_what_brokers_out_of_reach_do_not_know_is_shown_until_they_do() -> None:
     known: dict[int, frozenset[TopicPartition]] = {}
     async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
@@ -141,15 +132,6 @@ async def test_brokers_that_do_not_answer_are_shown_until_they_do() -> None:
         assert not publisher.view.silent
 
 
-async def test_what_a_broker_out_of_reach_does_not_know_is_in_the_first_view_of_it() -> None:
-    known: dict[int, frozenset[TopicPartition]] = {}
-    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
-        await told(publisher, None)
-        known[2] = frozenset([TopicPartition("a", 1), TopicPartition("b", 0)])
-        assert await told(publisher, frozenset(["b"])) == frozenset("ab")
-        assert [p.uninformed for p in publisher.view.topics["b"].partitions] == [(2,)]
-
-
 async def test_a_process_that_is_not_the_controller_has_an_empty_view() -> None:
     async with publishing(Process()) as publisher:
         assert await told(publisher, frozenset({"a"})) is None
@@ -200,17 +182,6 @@ async def test_after_a_failover_the_view_is_complete() -> None:
         assert (topic.replication_factor, topic.leaderless, topic.under_replicated) == (2, 0, 0)
 
 
-async def test_a_broker_that_is_shutting_down_is_a_change() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        assert process.controller.active is not None
-        process.controller.active.context.mark_shutting_down(2)
-        assert await told(publisher, frozenset()) == frozenset()
-        assert publisher.view.shutting_down == (2,)
-        assert set(publisher.view.brokers) == {1, 2}
-
-
 async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
     process = await cluster()
     async with publishing(process) as publisher:
@@ -222,16 +193,6 @@ async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
         assert set(publisher.view.topics) == {"a", "b", "c"}
         assert publisher.view.topics["a"] is before.topics["a"]
         assert set(before.topics) == {"a", "b"}
-
-
-async def test_a_gone_topic_leaves_the_view() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        assert process.controller.active is not None
-        process.controller.active.context.remove_topic("a")
-        await told(publisher, frozenset({"a"}))
-        assert set(publisher.view.topics) == {"b"}
 
 
 async def test_readable_topic_is_shown_before_it_is_no_longer_unreadable() -> None:
@@ -301,27 +262,6 @@ async def test_a_term_that_follows_at_once_is_not_complete_before_it_has_loaded(
         assert publisher.view.is_complete
 
 
-async def test_loading_term_is_incomplete_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has not loaded yet would be taken for gone."""
-
-    def fail(*_: object) -> None:
-        raise MemoryError("no room")
-
-    process = await cluster()
-    publisher = ViewPublisher(process.controller)
-    with monkeypatch.context() as patch:
-        patch.setattr(view_publisher, "topic_view", fail)
-        publisher.publish(frozenset("a"))
-        with pytest.raises(MemoryError):
-            await publisher.run()
-    async with running(publisher):
-        publisher.publish(frozenset("b"))
-        await until(publisher, lambda view: "b" in view.topics, immediate=True)
-        assert not publisher.view.is_complete
-        await told(publisher, None)
-        assert publisher.view.is_complete
-
-
 async def test_changes_that_keep_coming_are_described_together_after_a_pause() -> None:
     process = await cluster()
     described: list[frozenset[str] | None] = []
@@ -349,30 +289,6 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     await asyncio.wait_for(begun.wait(), 60)
     assert described == [None, frozenset({"a", "b"})]
     assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_brokers_come_before_a_view_of_everything() -> None:
-    """It is made after a failover, when they are being sent everything, too."""
-    process = await cluster()
-    steps: list[str] = []
-    described = asyncio.Event()
-
-    async def pause(seconds: float) -> None:
-        if seconds == view_publisher.BEFORE_EVERYTHING_S:
-            steps.append("pause")
-
-    def note(_: frozenset[str] | None) -> None:
-        steps.append("view")
-        described.set()
-
-    publisher = ViewPublisher(process.controller, pause=pause)
-    publisher.subscribe(note)
-    task = asyncio.create_task(publisher.run())
-    publisher.publish(None)
-    await asyncio.wait_for(described.wait(), 60)
-    assert steps == ["pause", "view"]
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
 
@@ -407,21 +323,6 @@ async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
     assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
     task.cancel()
     await asyncio.gather(task, return_exceptions=True)
-
-
-async def test_the_loop_is_free_between_slices() -> None:
-    process = await cluster()
-    for number in range(2 * view_publisher.PARTITIONS_PER_SLICE // 100):
-        process.add_topic(f"many-{number}", *((1,) for _ in range(100)))
-    await process.interpreter.drive(process.controller.process(e.TopicChange()))
-    async with publishing(process) as publisher:
-        publisher.publish(None)
-        turns = 0
-        async with asyncio.timeout(60):
-            while not publisher.view.is_complete:
-                turns += 1
-                await asyncio.sleep(0)
-        assert turns > 2
 
 
 async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
@@ -466,18 +367,6 @@ async def test_after_a_broker_change_only_topics_that_it_concerns_are_made_anew(
         assert after.topics["c"] is before.topics["c"]
         assert after.topics["b"].leaderless == 1
         assert before.topics["b"].leaderless == 0
-
-
-async def test_a_change_of_the_brokers_alone_is_told_without_naming_a_topic() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        before = publisher.view
-        process.add_broker(3)
-        await process.interpreter.drive(process.controller.process(e.BrokerChange()))
-        assert await told(publisher, frozenset()) == frozenset()
-        assert set(publisher.view.brokers) == {1, 2, 3}
-        assert publisher.view.topics is before.topics
 
 
 async def test_what_changed_in_the_context_is_published_even_if_nobody_names_it() -> None:

@@ -15,7 +15,6 @@ from regent.connections.real_connections import real_connections
 from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs, not_controller
 from regent.controller.config import ControllerConfig
-from regent.controller.elections import leader_balance_count
 from regent.model.cluster import Address
 from regent.model.partition import TopicPartition
 from regent.network.settings import ChannelSettings
@@ -111,11 +110,6 @@ async def test_commands_that_nobody_waits_for_any_more_are_known_as_such(
     controller.answer()
 
 
-async def test_stopped_service_keeps_no_commands(service: ControllerService) -> None:
-    assert await service.submit(COMMANDS) == not_controller(COMMANDS)
-    assert not service._pending
-
-
 def test_one_that_is_not_started_yet_is_alive_and_not_ready(service: ControllerService) -> None:
     """The probes answer a moment before the controller's thread begins."""
     assert service.liveness_problem() is None
@@ -168,56 +162,9 @@ def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> No
         assert service.why_inactive() == "no ZooKeeper session"
 
 
-def test_one_that_fails_twice_for_a_defect_of_its_own_is_followed_by_another_replica() -> None:
-    with (
-        SimulatedCluster() as cluster,
-        LiveController(cluster) as first,
-        LiveController(cluster, contends=False, controller_id=1_000_000_002) as second,
-    ):
-        wait_for(lambda: second.service.has_session, "a session")
-        cluster.call(second.connections.set_may_be_elected, True)
-        epoch = first.view.controller_epoch
-        fail(first.service)
-        first.wait_until_active(after_epoch=epoch)
-        fail(first.service)
-        second.wait_until_active()
-
-
-def fail(service: ControllerService) -> None:
-    """An event cannot be processed."""
-    defect = e.LeaderAndIsrResponseReceived(("no answer",))  # type: ignore[arg-type]
-    assert service._loop is not None
-    service._loop.call_soon_threadsafe(service._put, defect)
-
-
 def standby_of(service: ControllerService) -> dict[str, Any]:
     shown: Any = service.status()["warmStandby"]
     return dict(shown)
-
-
-def test_the_standbys_cache_is_kept_by_whoever_is_not_the_controller_too() -> None:
-    with (
-        SimulatedCluster() as cluster,
-        LiveController(cluster, contends=False, warm_standby=True) as controller,
-    ):
-        service, connections = controller.service, controller.connections
-        cluster.create_topic("t", [(1, 2), (2, 1)])
-        wait_for(
-            lambda: standby_of(service),
-            "the cache to be current",
-            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 2),
-        )
-        cluster.call(connections.disconnect)
-        wait_for(
-            lambda: standby_of(service)["phase"] == "disconnected", "the connection to be lost"
-        )
-        cluster.create_topic("u", [(1, 2)])
-        cluster.call(connections.reconnect)
-        wait_for(
-            lambda: standby_of(service),
-            "the cache to be current again",
-            until=lambda shown: (shown["phase"], shown["partitions"]) == ("current", 3),
-        )
 
 
 def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,18 +205,6 @@ def test_a_standby_is_ready_once_its_cache_was_loaded(monkeypatch: pytest.Monkey
         loops[0].call_soon_threadsafe(may_load.set)
 
 
-def test_whom_a_standby_does_not_reach_is_no_broker_without_a_controller() -> None:
-    """It is said for people. The number is for an alert that names the controller."""
-    with (
-        SimulatedCluster() as cluster,
-        LiveController(cluster, contends=False, warm_standby=True) as controller,
-    ):
-        controller.connections.out_of_reach = {2: frozenset()}
-        service = controller.service
-        assert service.status()["unreachedBrokers"] == {"2": "no route to host"}
-        assert service.unreached_broker_count == 0
-
-
 def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture) -> None:
     with (
         SimulatedCluster() as cluster,
@@ -298,12 +233,6 @@ def test_a_term_begins_with_the_standbys_cache(caplog: pytest.LogCaptureFixture)
     assert record.__dict__["topics_from"] == "standby"
 
 
-def test_without_the_setting_there_is_no_cache() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster, contends=False) as controller:
-        assert controller.service.standby is None
-        assert controller.service.status()["warmStandby"] is None
-
-
 def test_uninformed_broker_is_shown_until_informed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_loop, "UNINFORMED_CHECK_S", 0.01)
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
@@ -323,37 +252,6 @@ def test_uninformed_broker_is_shown_until_informed(monkeypatch: pytest.MonkeyPat
         controller.connections.out_of_reach = {}
         shown([(), ()])
         assert controller.service.unreached_broker_count == 0
-
-
-def test_numbers_follow_many_changes_later(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(controller_loop, "MANY_CHANGED", 1)
-    # That event looks at what has changed, too.
-    monkeypatch.setattr(leader_balance_count, "after_announcement_ms", lambda _: 3_600_000)
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("t", [(1, 2), (1, 2), (2, 1)])
-        service, parts = controller.service, controller.service._parts
-        assert parts is not None
-        wait_for(
-            lambda: service.gauges,
-            "the numbers after the creation",
-            until=lambda g: (
-                (g.global_partition_count, g.preferred_replica_imbalance_count) == (3, 0)
-            ),
-        )
-        with monkeypatch.context() as patched:
-            patched.setattr(controller_loop, "NUMBERS_DELAY_S", 3_600.0)
-            cluster.stop_broker(1)
-            wait_for(
-                lambda: 1 in controller.view.brokers,
-                "the broker to be gone",
-                until=lambda is_there: not is_there,
-            )
-            assert service.gauges.active_broker_count == 3
-        wait_for(
-            lambda: cluster.call(parts._take_due_numbers) or service.gauges,
-            "the numbers after the stop",
-            until=lambda g: (g.active_broker_count, g.preferred_replica_imbalance_count) == (2, 2),
-        )
 
 
 def test_numbers_are_not_taken_in_the_middle_of_an_event() -> None:
@@ -444,9 +342,3 @@ def test_a_listener_of_brokers_that_is_not_served_is_shown_though_it_leads() -> 
             "problem": None,
             "refusedPeers": [],
         }
-
-
-def test_without_an_endpoint_nothing_is_said_of_listeners() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        assert controller.service.remark() is None
-        assert controller.service.status()["endpoint"] is None

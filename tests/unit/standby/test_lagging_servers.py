@@ -19,7 +19,7 @@ from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import Create, Delete, Operation, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from tests.support.examples import scaled_examples
-from tests.unit.standby.lagging_zookeeper import CacheClient, Ensemble, cold, listing_of
+from tests.unit.standby.lagging_zookeeper import CacheClient, Ensemble, cold
 
 SERVERS = 3
 TOPICS = ("a", "b")
@@ -296,18 +296,3 @@ def test_what_could_not_be_read_is_dirty_still() -> None:
     assert cache.dirty_count == 4
     assert [cache.is_dirty(path) for path in reads.paths] == [True] * 3
     assert set(cache.next_reads(10).topics) == {"a", "b"}
-
-
-def test_nothing_is_decoded_again_that_has_not_changed() -> None:
-    """After a reconnection, for instance: values stay the very same."""
-    ensemble = Ensemble(1)
-    assert ensemble.commit(ROOTS)
-    assert ensemble.commit(create_topic("a", topic_data({0: (1, 2)}, IDS[0]), 1, STATE))
-    tree = ensemble.leader.dump()
-    cache = cold(tree)
-    before = cache.cluster.leadership[TopicPartition("a", 0)]
-    cache.expect_anything(listing_of(tree))
-    assert cache.dirty_count == 3
-    while reads := cache.next_reads(10):
-        cache.apply(reads, [tree.get(path) for path in reads.paths])
-    assert cache.cluster.leadership[TopicPartition("a", 0)] is before

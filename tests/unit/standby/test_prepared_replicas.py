@@ -63,17 +63,6 @@ def test_only_topics_whose_assignments_have_changed_are_looked_at_again() -> Non
     assert prepared.is_complete(state)
 
 
-def test_what_is_handed_over_belongs_to_whoever_has_it() -> None:
-    state, prepared = cluster(), PreparedReplicas()
-    given_away = prepared.hand_over(state)
-    assert given_away is not None
-    before = {broker_id: dict(partitions) for broker_id, partitions in given_away.items()}
-    CHANGES["another assignment"](state)
-    while prepared.prepare(state, most=EVERYTHING):
-        pass
-    assert given_away == before
-
-
 def test_nothing_is_handed_over_that_would_take_long_to_collect() -> None:
     state, prepared = ClusterState(), PreparedReplicas()
     for number in range(MISSING_AT_MOST + 1):

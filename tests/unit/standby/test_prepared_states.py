@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tracemalloc
 from collections.abc import Mapping
 from itertools import chain
 
@@ -126,49 +125,6 @@ def test_entries_of_usual_topics_are_collected(steps: list[str], most: int) -> N
         assert found.keys() <= {1, 2, 3}
 
 
-def test_what_little_is_missing_is_made_when_it_is_handed_over() -> None:
-    state, prepared = cluster(), PreparedStates()
-    prepared_all(prepared, state, most=EVERYTHING)
-    state.load_leadership({A0: LeaderAndIsr(2, 9, (2,), 9, 9)})
-    given_away = prepared.hand_over(state)
-    assert given_away == wanted(state)
-    expected = hosted(state, given_away)
-    assert given_away.take_entries() == {
-        broker_id: entries_of(partitions, given_away) for broker_id, partitions in expected.items()
-    }
-    assert given_away.take_entries() == {}
-
-
-def test_only_what_has_changed_is_made_again() -> None:
-    state, prepared = cluster(), PreparedStates()
-    prepared_all(prepared, state, most=EVERYTHING)
-    before = dict(state.announced_states)
-    state.load_leadership({A0: LeaderAndIsr(2, 9, (2,), 9, 9)})
-    assert state.announced_states.keys() == before.keys() - {A0}
-    prepared_all(prepared, state, most=EVERYTHING)
-    for tp, value in state.announced_states.items():
-        assert (value is before[tp]) is (tp != A0)
-
-
-def test_a_call_looks_at_some_partitions_and_says_whether_there_are_others() -> None:
-    state, prepared = cluster(), PreparedStates()
-    assert prepared.prepare(state, most=1)
-    assert len(state.announced_states) == 1
-    assert prepared.prepare(state, most=1)
-    assert len(state.announced_states) == 2
-
-
-def test_what_is_handed_over_is_made_again() -> None:
-    state, prepared = cluster(), PreparedStates()
-    prepared_all(prepared, state, most=EVERYTHING)
-    given_away = prepared.hand_over(state)
-    assert given_away == wanted(state)
-    assert not state.announced_states
-    prepared_all(prepared, state, most=EVERYTHING)
-    assert state.announced_states == given_away
-    assert state.announced_states is not given_away
-
-
 def test_brokers_of_another_protocol_version_have_all_entries_collected_again() -> None:
     state, prepared = cluster(), PreparedStates()
     prepared_all(prepared, state, most=EVERYTHING)
@@ -210,46 +166,3 @@ def test_entries_are_replaced_in_place(section: int, monkeypatch: pytest.MonkeyP
         assert {
             broker_id: collected.up_to_date[broker_id].topics["many"] for broker_id in (1, 2, 3)
         } == dict.fromkeys((1, 2, 3), expected)
-
-
-def test_replacement_cost_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A broker dies that has a third of the replicas of a large topic: so many entries change their
-    lengths, and each replacement looks for those before it."""
-    looked_at: list[int] = []
-    replace = leadership_entries._Entries.replace
-
-    def counting(self: leadership_entries._Entries, partition: int, entry: bytes) -> None:
-        looked_at.append(self.count)
-        replace(self, partition, entry)
-
-    monkeypatch.setattr(leadership_entries._Entries, "replace", counting)
-    state, prepared = cluster(), PreparedStates()
-    partitions = [TopicPartition("many", number) for number in range(1_000)]
-    state.add_topic("many", None)
-    state.set_assignments("many", dict.fromkeys(partitions, ReplicaAssignment((1, 2, 3))))
-    for epoch, isr in enumerate([(1, 2, 3), (1, 2)]):
-        state.load_leadership(dict.fromkeys(partitions, LeaderAndIsr(1, epoch, isr, 1, epoch)))
-        prepared_all(prepared, state, most=EVERYTHING)
-    assert len(looked_at) == 3 * len(partitions)
-    assert max(looked_at) <= leadership_entries.SECTION
-
-
-def test_a_topic_of_one_partition_takes_little_more_than_its_bytes() -> None:
-    """A large cluster may have nothing else: one of these for each replica."""
-    topics = {f"t{n}": {TopicPartition(f"t{n}", 0): ReplicaAssignment((1, 2))} for n in range(500)}
-    states = {
-        tp: PartitionState(0, LeaderAndIsr(1, 0, (1, 2), 1, 0), assignment)
-        for partitions in topics.values()
-        for tp, assignment in partitions.items()
-    }
-    prefixes_of(list(states.values()), flexible=True)
-    collected = leadership_entries.LeadershipEntries(usual_suffix((3, 9)))
-    collected.expect(topics)
-    tracemalloc.start()
-    try:
-        collected.collect(states, lambda topic: topics[topic], most=EVERYTHING)
-        taken, _ = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert [len(some.topics) for some in collected.up_to_date.values()] == [500, 500]
-    assert taken / 1_000 < 320

@@ -13,7 +13,6 @@ from regent.status.reader import ClusterReader
 from regent.status.report import ExitStatus, exit_status
 from regent.status.sample import left_out_of
 from regent.status.snapshot import read_view
-from regent.status.story import tell_topic
 from regent.status.text import render_status
 from regent.status.topic import Target, read_topic
 from regent.zk_data import paths
@@ -114,12 +113,6 @@ async def test_a_controller_that_cannot_be_read_is_not_said_to_be_missing() -> N
     assert "Controller  unknown: /controller cannot be read, epoch 1" in render_status(report)
 
 
-async def test_partitions_whose_leader_may_be_down_or_not_are_unknown() -> None:
-    report = await status(paths.BROKER_IDS)
-    assert (report["partitions"]["online"], report["partitions"]["unknown"]) == (0, 3)
-    assert "0 online, 0 offline, 0 new, 3 unknown" in render_status(report)
-
-
 async def test_more_closed_znodes_than_single_ones_are_a_matter_of_the_user() -> None:
     closed = [paths.topic(f"t{n}") for n in range(200)]
     reader = cluster(*closed)
@@ -183,9 +176,3 @@ async def test_a_broker_that_cannot_be_read_is_left_out_if_it_has_no_replica(
     world.create_topic("u", {0: (7, 2)})
     with pytest.raises(MalformedZNodeError, match="/brokers/ids/7"):
         await read_view(ClusterReader(Reads(world.zookeeper, closed), ""))
-
-
-async def test_partitions_whose_state_may_not_be_read_are_not_said_to_be_in_sync() -> None:
-    reader = cluster(paths.partition_state(T0))
-    topic = present(await read_topic(reader, Target("t", None), changed=[], problems=[]))
-    assert list(tell_topic(topic, live=[1, 2])) == ["Topic t: 2 partitions, 1 of unknown state."]

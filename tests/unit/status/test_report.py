@@ -81,11 +81,6 @@ def test_which_resources_the_controller_serves_is_said(
     assert f"\nResources   {expected}\n" in render_status(report(controller=controller))
 
 
-def test_one_that_does_not_say_has_no_line() -> None:
-    controller = {**report()["controller"], "customResources": None}
-    assert "Resources" not in render_status(report(controller=controller))
-
-
 REGENT: Report = {
     "controllerId": 1000, "isActive": True, "eventQueueSize": 0, "channelQueueSizes": {"1": 0},
 }  # fmt: skip
@@ -237,10 +232,3 @@ def test_what_others_wrote_gives_the_terminal_no_commands() -> None:
     assert "[2J" in output
     assert "\\x1b]0;title" in output
     assert "\\ud800é" in output
-
-
-def test_of_many_znodes_that_cannot_be_read_the_first_are_named() -> None:
-    output = render_status(report(problems=[f"/brokers/topics/t: {n}: x" for n in range(3_000)]))
-    lines = [line for line in output.splitlines() if line.startswith("Unreadable")]
-    assert len(lines) == 51
-    assert lines[-1] == "Unreadable  and 2,950 more, which --json names"

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 
 from regent.controller import events as e
-from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
 from regent.controller.commands import ControlledShutdown
-from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
@@ -29,21 +27,6 @@ from tests.unit.status.telling import (
     report_on,
     story,
 )
-
-
-def ask_for_isr(world: World, controller: KafkaController, isr: tuple[int, ...]) -> None:
-    """The leader of t-0, broker 1, asks the controller for an ISR."""
-    context = active_context(controller)
-    known = context.cluster.leadership[T0]
-    change = IsrChange(
-        topic="t",
-        partition=0,
-        leader_epoch=known.leader_epoch,
-        partition_epoch=known.partition_epoch,
-        isr=isr,
-    )
-    request = AlterPartitionRequest(1, context.cluster.brokers[1].epoch, (change,))
-    world.process(controller, e.AlterPartitionReceived((Asked(request, "token"),)))
 
 
 def tells(told: list[str], *texts: str) -> bool:
@@ -107,45 +90,10 @@ class TestTrueStories:
         world.deliver(controller)
         assert tells(story(world, "t-0", controller), f"{stopping}down since {LATER}.")
 
-    def test_a_broker_that_is_back_and_not_in_sync_yet(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.driver.now_ms += 1_000
-        world.start_broker(3)
-        world.deliver(controller)
-        assert tells(
-            story(world, "t-1", controller),
-            f"Broker 3 is not in the ISR since {LATER}: it failed. It is live since "
-            "1970-01-12T13:47:41.123Z, and has not caught up.",
-        )
-
-    def test_a_broker_that_was_down_when_the_topic_was_created(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1)
-        world.deliver(controller)
-        world.create_topic("u", {0: (1, 2, 3)})
-        world.deliver(controller)
-        assert tells(
-            story(world, "u-0", controller),
-            f"not in the ISR since the partition came into being at {LATER}. It is down since",
-            "The topic was created. Broker 2 became its first leader.",
-        )
-
     def test_a_leader_that_has_a_replica_of_a_former_topic(self) -> None:
         cause = {"kind": CauseKind.LEADER_OF_FORMER_TOPIC, "brokers": [{"id": 1}]}
         change = {"kind": ChangeKind.REPLICA_OFFLINE, "cause": cause}
         assert "another topic of that name" in str(reason_of_absence(1, change))
-
-    def test_all_brokers_fail_together(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1, 2, 3)
-        world.deliver(controller)
-        assert tells(
-            story(world, "t-0", controller),
-            "It comes online when broker 1, 2 or 3 returns: only brokers 1, 2 and 3 have every",
-            "The ISR keeps its last members, brokers 1, 2 and 3. The partition lost its leader.",
-        )
 
     def test_a_bounce(self) -> None:
         world, controller = cluster()
@@ -171,17 +119,6 @@ class TestTrueStories:
         )
         assert "By then the leader, broker 1, had taken broker 3 out of the ISR" in told[-2]
         assert "Broker 1 failed: ZooKeeper session" in told[-1]
-
-    def test_a_leader_that_asks_for_another_isr(self) -> None:
-        """As leaders do from inter.broker.protocol.version 2.7 on."""
-        world, controller = cluster()
-        ask_for_isr(world, controller, (1, 2))
-        told = story(world, "t-0", controller)
-        assert tells(told, f"Broker 3 is not in the ISR since {LATER}: the leader took it out")
-        assert "The leader, broker 1, took broker 3 out of the ISR" in told[-1]
-        ask_for_isr(world, controller, (1, 2, 3))
-        told = story(world, "t-0", controller)
-        assert "The leader, broker 1, took broker 3 into the ISR." in told[-1]
 
     def test_an_offline_partition_and_what_would_help(self) -> None:
         world, controller = cluster()
@@ -288,17 +225,6 @@ class TestTrueStories:
         assert any("The topic is being deleted. " in line for line in told)
         assert not any("unclean" in line for line in told)
         assert exit_status(report) is ExitStatus.EXPLAINED
-
-    def test_an_offline_partition_that_the_next_election_helps(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.stop_broker(2)
-        world.deliver(controller)
-        world.start_broker(2)  # and the controller has not observed it yet
-        assert "  Broker 2 is live and in the ISR: the next election gives it a leader." in story(
-            world, "t-1", controller
-        )
 
     def test_a_change_that_regent_has_not_processed_yet(self) -> None:
         world, controller = cluster()

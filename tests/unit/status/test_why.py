@@ -103,14 +103,6 @@ class TestWithoutARegent:
             assert "all in sync" not in told
             assert exit_status(report_on(world, text)) is ExitStatus.UNREADABLE_ZNODES
 
-    def test_a_topic_some_of_whose_partitions_cannot_be_read(self) -> None:
-        world, _ = cluster()
-        world.put(paths.topic("t"), b'{"version":1,"partitions":{"0":[1,2],"1":[2,2]}}')
-        assert story(world, "t")[0] == "Topic t: 2 partitions, 1 of unknown state."
-        report = report_on(world, "t-1")
-        assert any("partition 1: a broker is twice" in line for line in tell(report))
-        assert exit_status(report) is ExitStatus.UNREADABLE_ZNODES
-
     def test_a_partition_that_never_had_a_leader(self) -> None:
         world, _ = cluster()
         world.create_topic("u", {0: (7, 8)})

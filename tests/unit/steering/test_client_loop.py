@@ -11,14 +11,12 @@ from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
-    CordonBrokers,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     ElectionType,
     ElectLeaders,
-    FoundPartition,
     Outcome,
     PartitionResult,
     Reason,
@@ -26,7 +24,6 @@ from regent.controller.commands import (
     Rejected,
 )
 from regent.controller.view import PartitionHealth
-from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
     BrokerNotControllerError,
     BrokerQuestionError,
@@ -35,13 +32,13 @@ from regent.model.errors import (
     BrokerTooOldError,
     UnexpectedZooKeeperError,
 )
-from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT, NO_REASSIGNMENT_IN_PROGRESS
+from regent.model.partition import TopicPartition
+from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT
 from regent.standby.reads import WATCHED
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from regent.zk_data.throttles import THROTTLED_BROKERS, THROTTLED_TOPICS, throttled_topic
+from regent.zk_data.throttles import THROTTLED_BROKERS, THROTTLED_TOPICS
 from tests.unit.steering.client_world import ClientWorld
 
 T0 = TopicPartition("t", 0)
@@ -84,19 +81,6 @@ class TestView:
         world.elect(2, epoch=8)
         await world.until(lambda: (world.view.controller_id, world.view.controller_epoch) == (2, 8))
         assert world.connections.channels.open.keys() == {1, 2}
-
-    async def test_a_regent_that_is_the_controller_is_news_for_all_resources(
-        self, world: ClientWorld
-    ) -> None:
-        news: list[tuple[frozenset[str] | None, ActiveRegent | None]] = []
-        publisher = world.loop.publisher
-        publisher.subscribe(lambda topics: news.append((topics, publisher.view.active_regent)))
-        regent = ActiveRegent(7, ServedResources("kafka/regent", ("shop",)))
-        world.elect(7, epoch=8, resources=regent.resources)
-        await world.until(lambda: (None, regent) in news)
-        assert world.view.may_act
-        world.elect(2, epoch=9)
-        await world.until(lambda: (None, None) in news)
 
     async def test_without_recursive_watches_it_reads_again_and_again(self) -> None:
         async with ClientWorld(has_watches=False) as world:
@@ -233,18 +217,6 @@ class TestTopics:
         world.see_topic("u")
         assert await world.submit(DeleteTopic("u")) == (Accepted(),)
 
-    async def test_a_state_that_is_malformed_or_closed_keeps_no_topic_from_being_deleted(
-        self, world: ClientWorld
-    ) -> None:
-        world.create_topic("u", (3,))
-        closed = paths.partition_state(TopicPartition("u", 0))
-        world.connections.zookeeper.closed = closed
-        world.admin.multi([SetData(paths.partition_state(T0), b"what is this")])
-        await world.until(lambda: world.view.topics["t"].partitions[0].leader == -1)
-        await world.until(lambda: "u" in world.view.topics)
-        outcomes = await world.submit(DeleteTopic("t"), DeleteTopic("u"))
-        assert outcomes == (Accepted(), Accepted())
-
     async def test_a_topic_that_a_tool_moves_does_not_grow(self, world: ClientWorld) -> None:
         """Before 2.4 the topic itself does not show that."""
         world.create_topic("u", (3,))
@@ -275,15 +247,6 @@ class TestTopics:
         assert created == Accepted()
         assert not any(problems)
 
-    async def test_cordoned_brokers_get_nothing_that_regent_places(
-        self, world: ClientWorld
-    ) -> None:
-        assert await world.submit(CordonBrokers((1,))) == (Accepted(),)
-        assert world.view.cordoned == (1,)
-        assert await world.submit(CreateTopic("u", 4, 2)) == (Accepted(),)
-        hosts = {r for a in world.topic("u").assignments.values() for r in a.replicas}
-        assert hosts == {2, 3}
-
     async def test_what_was_decided_under_another_controller_is_not_written(
         self, world: ClientWorld
     ) -> None:
@@ -310,19 +273,6 @@ class TestMoves:
         outcome = only(await world.submit(AlterPartitionReassignments({T0: None})))
         assert outcome == Accepted({T0: PartitionResult()})
         await world.until(lambda: not world.view.topics["t"].partitions[0].is_being_reassigned)
-
-    async def test_what_cannot_be_is_not_asked_for(self, world: ClientWorld) -> None:
-        t1, missing = TopicPartition("t", 1), TopicPartition("none", 0)
-        other = FoundPartition(0, ReplicaAssignment((3, 2)))
-        command = AlterPartitionReassignments(
-            {T0: None, t1: (2, 3), missing: (1,)}, found={t1: other}
-        )
-        outcome = only(await world.submit(command))
-        assert isinstance(outcome, Accepted)
-        assert outcome.result[T0].error_code == NO_REASSIGNMENT_IN_PROGRESS
-        assert "changed at the same moment" in outcome.result[t1].message
-        assert outcome.result[missing].error_code
-        assert world.controller.asked == []
 
     async def test_what_the_controller_refuses_is_the_result(self, world: ClientWorld) -> None:
         world.register(99)
@@ -395,14 +345,6 @@ class TestMoves:
         await world.submit(AlterPartitionReassignments({T0: (3, 2)}))
         assert [broker_id for broker_id, _ in world.controller.asked] == [1, 2]
 
-    async def test_a_command_without_an_answer_keeps_no_other_from_being_asked_for(
-        self, world: ClientWorld
-    ) -> None:
-        world.controller.failure = BrokerQuestionError("it closed the connection")
-        moves = [AlterPartitionReassignments({T0: (3, 2)}) for _ in range(3)]
-        await world.submit(*moves)
-        assert len(world.controller.asked) == 3
-
     async def test_nobody_is_asked_while_nobody_is_the_controller(self, world: ClientWorld) -> None:
         world.admin.multi([Delete(paths.CONTROLLER)])
         await world.until(lambda: world.view.controller_id == -1)
@@ -427,26 +369,6 @@ class TestThrottles:
         await world.until(lambda: not world.server.children(THROTTLED_TOPICS))
         assert not world.server.children(THROTTLED_BROKERS)
 
-    async def test_a_controller_that_is_elected_while_throttles_are_removed_costs_nothing(
-        self, world: ClientWorld
-    ) -> None:
-        """What is written is fenced by the controller that was known: it is written anew."""
-        world.loop.set_serving(True)
-        await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-        await world.until(lambda: world.view.topics["t"].partitions[0].is_being_reassigned)
-        problems: list[str | None] = []
-        world.loop.publisher.subscribe(lambda _: problems.append(world.loop.problem))
-        world.connections.zookeeper.after_reading = (
-            throttled_topic("t"),
-            lambda: world.elect(2, epoch=8),
-        )
-        world.arrive("t", 0)
-        await world.until(
-            lambda: any(problems) or THROTTLED not in world.config(paths.topic_config("t"))
-        )
-        assert not any(problems)
-        await world.until(lambda: not world.server.children(THROTTLED_BROKERS))
-
     async def test_the_controller_is_not_asked_for_another_rate(self, world: ClientWorld) -> None:
         """It would give the partition a new leader epoch each time."""
         world.loop.set_serving(True)
@@ -459,29 +381,6 @@ class TestThrottles:
         assert len(world.controller.asked) == asked
         await world.submit(AlterPartitionReassignments({T0: (2, 3)}, throttle=2000))
         assert len(world.controller.asked) == asked + 1, "the other order is another target"
-
-    async def test_a_lost_answer_leaves_the_throttle_of_a_move_that_has_begun(
-        self, world: ClientWorld
-    ) -> None:
-        world.loop.set_serving(True)
-        world.controller.loses_answers = True
-        outcome = only(await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000)))
-        assert isinstance(outcome, Rejected)
-        await world.until(lambda: world.view.topics["t"].partitions[0].is_being_reassigned)
-        assert world.config(paths.topic_config("t"))[THROTTLED] == "0:2,0:1"
-
-    async def test_the_throttle_of_a_move_that_has_not_begun_goes_with_the_next_look_at_all(
-        self,
-    ) -> None:
-        world = ClientWorld(settle_interval_s=0.5)
-        world.create_topic("t", (1, 2))
-        async with world:
-            await world.known()
-            world.loop.set_serving(True)
-            world.controller.failure = BrokerQuestionError("no route")
-            await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-            await world.until(lambda: not world.server.children(THROTTLED_TOPICS))
-            assert THROTTLED not in world.config(paths.topic_config("t"))
 
     async def test_who_begins_to_serve_removes_what_another_left(self, world: ClientWorld) -> None:
         world.loop.set_serving(True)

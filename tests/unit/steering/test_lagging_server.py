@@ -3,17 +3,14 @@ answers is older than what others have written."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
 from regent.controller.commands import (
     Accepted,
-    AlterPartitionReassignments,
     CreatePartitions,
     DeleteTopic,
-    FoundPartition,
     Rejected,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -61,41 +58,6 @@ async def test_a_topic_that_was_created_again_keeps_its_replicas_when_it_grows(
     world.connections.zookeeper.missed = lambda: create_again(world)
     assert await world.submit(CreatePartitions("t", 2)) == (Accepted(),)
     assert world.topic("t").assignments[0] == ReplicaAssignment((2,))
-
-
-async def test_a_partition_of_a_topic_that_was_created_again_is_not_moved(
-    world: ClientWorld,
-) -> None:
-    found = {T0: FoundPartition(world.view.topics["t"].czxid, ReplicaAssignment((1,)))}
-    world.connections.zookeeper.missed = lambda: create_again(world)
-    (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3,)}, found=found))
-    assert isinstance(outcome, Accepted)
-    assert outcome.result[T0].error_code
-    assert world.controller.asked == []
-
-
-async def test_what_goes_on_after_an_answer_of_the_controller_is_decided_anew(
-    world: ClientWorld,
-) -> None:
-    """The controller may take half a minute for the first of two moves."""
-    world.create_topic("u", (1,))
-    await world.until(lambda: "u" in world.view.topics)
-    meant = {T0: FoundPartition(world.view.topics["t"].czxid, ReplicaAssignment((1,)))}
-    submission = asyncio.create_task(
-        world.submit(
-            AlterPartitionReassignments({TopicPartition("u", 0): (3,)}),
-            AlterPartitionReassignments({T0: (3,)}, found=meant),
-        )
-    )
-    world.controller.is_silent = True
-    await world.until(lambda: world.controller.asked)
-    world.controller.is_silent = False
-    world.connections.zookeeper.missed = lambda: create_again(world)
-    world.controller.close()
-    _, outcome = await submission
-    assert isinstance(outcome, Accepted)
-    assert outcome.result[T0].error_code
-    assert len(world.controller.asked) == 1
 
 
 async def test_a_transaction_that_is_refused_is_the_refusal_of_commands_only(

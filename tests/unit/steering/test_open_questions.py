@@ -70,16 +70,6 @@ async def test_everything_else_goes_on(world: ClientWorld) -> None:
     assert outcome.reason is Reason.BROKERS_UNAVAILABLE
 
 
-async def test_what_was_submitted_together_stays_in_its_order(world: ClientWorld) -> None:
-    moving = await asked(world, CreateTopic("u", 1, 1), MOVE, CreateTopic("v", 1, 1))
-    await world.until(lambda: "u" in world.view.topics)
-    assert world.server.get(paths.topic("v")) is None
-    answer(world)
-    created, refused, last = await moving
-    assert (created, last) == (Accepted(), Accepted())
-    assert isinstance(refused, Rejected)
-
-
 async def test_what_is_asked_for_stays_throttled_though_nothing_moves_yet(
     world: ClientWorld,
 ) -> None:

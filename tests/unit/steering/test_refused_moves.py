@@ -66,21 +66,3 @@ async def test_what_goes_on_as_its_cancellation_is_not_answered_stays_throttled(
         world.controller.failure = None
         await world.submit(cancellation)
         await world.until(lambda: THROTTLED not in world.config(paths.topic_config("t")))
-
-
-async def test_a_move_that_gets_no_other_target_keeps_its_throttle() -> None:
-    """It goes on to its former target, at its former rate."""
-    world = ClientWorld()
-    world.create_topic("t", (1,))
-    async with world:
-        await world.known()
-        world.loop.set_serving(True)
-        await world.submit(AlterPartitionReassignments({T0: (2,)}, throttle=1000))
-        await world.until(lambda: world.topic("t").assignments[0].is_being_reassigned)
-        configs = [paths.topic_config("t"), *map(paths.broker_config, (1, 2, 3))]
-        before = [world.config(path) for path in configs]
-        world.controller.failure = BrokerRefusedError("no right")
-        (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3,)}, throttle=2000))
-        assert isinstance(outcome, Rejected)
-        assert world.topic("t").assignments[0].target_replicas == (2,)
-        assert [world.config(path) for path in configs] == before

@@ -21,8 +21,7 @@ from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from tests.unit.controller.driving import once
-from tests.unit.controller.world import T0, T1, World, leader_and_isr, make_broker, stop_replica
+from tests.unit.controller.world import T0, T1, World, leader_and_isr, make_broker
 
 
 def cluster(
@@ -83,24 +82,6 @@ class TestStartup:
         assert world.state(T0) == LeaderAndIsr(2, 0, (2,), 2, 0)
         assert leader_and_isr(world.driver.sent) == {2: {T0: True}}
 
-    def test_the_next_change_of_the_list_and_of_the_registration_will_be_told(self) -> None:
-        world, active = cluster(live=(1,))
-        world.start_broker(2, seen_by=active)
-        world.driver.client.take_events()
-        world.start_broker(2, port=9999)
-        world.start_broker(3)
-        watched = {getattr(e, "path", "") for e in world.driver.client.take_events()}
-        assert watched == {paths.BROKER_IDS, paths.broker_id(2)}
-
-    def test_a_malformed_registration_is_skipped(self) -> None:
-        world, active = cluster(live=(1,))
-        world.put(paths.broker_id(7), b"{}")
-        world.put(paths.BROKER_IDS + "/seven")
-        world.start_broker(2, seen_by=active)
-        assert list(active.context.cluster.brokers) == [1, 2]
-        (reported,) = world.log.errors("Malformed broker registration skipped")
-        assert reported["path"] == paths.broker_id(7)
-
 
 class TestFailure:
     def test_a_follower_takes_over_one_leader_epoch_on(self) -> None:
@@ -124,19 +105,6 @@ class TestFailure:
         assert active.context.partition_state(T0) is PartitionState.OFFLINE
         assert active.context.offline_partition_count == 1
 
-    @pytest.mark.parametrize("dead", [1, 3])
-    def test_every_batch_after_a_failure_shows_the_shrunken_list(self, dead: int) -> None:
-        world, active = cluster({0: (1, 2, 3)})
-        world.stop_broker(dead, seen_by=active)
-        told = [r for r in world.driver.sent if r.update_metadata_receivers]
-        assert told
-        assert all(dead not in r.brokers for r in told)
-
-    def test_nothing_more_is_stopped_on_a_dead_broker(self) -> None:
-        world, active = cluster({0: (1, 2)})
-        world.stop_broker(2, seen_by=active)
-        assert stop_replica(world.driver.sent) == []
-
     def test_a_topic_being_deleted_gets_no_new_leader(self) -> None:
         world, active = cluster({0: (1, 2)})
         active.context.queue_topic_for_deletion("t")
@@ -144,14 +112,6 @@ class TestFailure:
         world.stop_broker(1, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
         assert world.log.errors("Illegal replica transition") == []
-
-    def test_a_broker_without_leadership_still_disappears_from_the_broker_list(self) -> None:
-        world, active = cluster()
-        world.stop_broker(3, seen_by=active)
-        (requests,) = world.driver.sent
-        assert requests.update_metadata_receivers == (1, 2)
-        assert tuple(requests.partitions) == ()
-        assert list(requests.brokers) == [1, 2]
 
 
 class TestBounce:
@@ -207,13 +167,6 @@ class TestBounce:
         assert world.driver.channels == []
         assert world.driver.views == []
 
-    def test_a_broker_that_vanishes_between_two_reads_counts_as_dead(self) -> None:
-        world, active = cluster({0: (1, 2)})
-        world.start_broker(4)
-        world.driver.before = once(effects.ReadData, lambda: world.stop_broker(1))
-        world.run(process_broker_change(active))
-        assert list(active.context.cluster.brokers) == [2, 3, 4]
-
 
 class TestModifications:
     def test_a_changed_endpoint_is_announced_to_everybody(self) -> None:
@@ -238,12 +191,6 @@ class TestModifications:
         assert isinstance(effect, effects.ReaddressChannels)
         assert list(effect.brokers) == [active.context.cluster.brokers[1]]
         assert effects.UpdateChannels not in kinds
-
-    def test_an_unchanged_registration_is_not_announced(self) -> None:
-        world, active = cluster()
-        world.start_broker(1)
-        world.run(process_broker_modifications(active, 1))
-        assert world.driver.sent == []
 
     def test_another_life_of_the_broker_is_left_to_the_list_of_brokers(self) -> None:
         world, active = cluster()
@@ -362,18 +309,6 @@ class TestNobodyIsLeft:
         world.start_broker(3, seen_by=active)
         assert world.state(T0) == LeaderAndIsr(-1, 7, (1, 2), 1, 2)
 
-    def test_they_stay_at_a_failover_to_which_no_broker_has_come(self) -> None:
-        world = World()
-        world.create_led_topic("t", {0: (1, 2, 3)})
-        world.fail_over()
-        assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2, 3), 1, 1)
-
-    def test_a_failed_disk_is_as_a_failed_broker(self) -> None:
-        world, active = cluster({0: (1, 2)}, live=(1, 2, 3))
-        active.context.set_replicas_on_offline_dirs(2, [T0])
-        world.stop_broker(1, seen_by=active)
-        assert world.state(T0) == LeaderAndIsr(-1, 6, (1, 2), 1, 1)
-
 
 class TestManyChangesAtOnce:
     """As when Regent has not looked for a while."""
@@ -404,12 +339,3 @@ class TestManyChangesAtOnce:
         world, active = self.out_of_sync()
         world.stop_broker(1, seen_by=active)
         assert world.led(T0) == (2, (2,))
-
-    def test_one_that_has_started_and_one_that_is_dead_at_once(self) -> None:
-        world, active = cluster({0: (1, 2, 3)}, live=(2, 3))
-        world.start_broker(1)
-        world.stop_broker(2, seen_by=active)
-        assert world.led(T0) == (3, (3,))
-        (first, *_) = world.driver.sent
-        assert first.update_metadata_receivers == (3,)
-        assert list(first.brokers) == [1, 3]

@@ -18,16 +18,13 @@ from regent.controller.commands import (
 from regent.controller.event_merging import EventQueue
 from regent.controller.events import PartitionsReleased
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
-from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, active_of, leader_and_isr, stop_replica
 
 LED, FOLLOWED, SINGLE, ELSEWHERE = (TopicPartition("t", p) for p in range(4))
@@ -74,14 +71,6 @@ class TestOneBroker:
         for tp in (LED, FOLLOWED):
             assert active.context.cluster.leadership[tp] == world.state(tp)
         assert active.context.shutting_down_broker_ids == {1}
-
-    def test_all_of_it_is_one_write_and_nothing_is_read(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
-        states = {paths.partition_state(tp) for tp in (LED, FOLLOWED)}
-        assert not [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
-        assert [{op.path for op in w.operations} for w in writes][-1] == states
 
     def test_what_follows_a_leader_that_stays_is_stopped_before_the_leader_learns_of_it(
         self,
@@ -155,50 +144,6 @@ class TestOneBroker:
         assert result == ControlledShutdownResult()
         assert world.state(LED) == LeaderAndIsr(1, 5, (1, 2, 3), 0, 0)
 
-    def test_a_partition_whose_leader_is_down_keeps_its_isr(self) -> None:
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1, 2), 1: (9, 1)})
-        world.set_state(LED, 2, (2, 1), leader_epoch=5)
-        world.set_state(FOLLOWED, 9, (9,), leader_epoch=5)
-        active = fail_over(world)
-        active.context.set_replicas_on_offline_dirs(2, [LED])
-        before = world.state(LED), world.state(FOLLOWED)
-        shut_down(world, active, 1)
-        assert (world.state(LED), world.state(FOLLOWED)) == before
-
-    def test_a_write_whose_answer_was_lost_is_announced(self) -> None:
-        """The client repeats it, and finds another version than it expects."""
-        world, active = cluster()
-        applied = False
-
-        def write_twice(effect: effects.Effect[object]) -> None:
-            nonlocal applied
-            if not isinstance(effect, effects.Write) or applied:
-                return
-            if any(op.path == paths.partition_state(LED) for op in effect.operations):
-                applied = True
-                world.driver.client.write(effect.operations, guard=effect.guard)
-
-        world.driver.before = write_twice
-        (result,) = shut_down(world, active, 1)
-        assert result == ControlledShutdownResult()
-        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
-        assert leader_and_isr(world.driver.sent)[1] == {LED: False}
-        assert set(leader_and_isr(world.driver.sent)[2]) == {LED, FOLLOWED}
-        assert {tp for b, tp, _, _ in stop_replica(world.driver.sent) if b == 1} == {LED, FOLLOWED}
-
-    def test_the_trail_says_which_broker_stops(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        trail = active.context.trail
-        moved, left = (trail.partitions[tp].changes[-1] for tp in (LED, FOLLOWED))
-        assert moved.kind is ChangeKind.ELECTED_CONTROLLED_SHUTDOWN
-        assert left.kind is ChangeKind.REPLICA_OFFLINE
-        for change in (moved, left):
-            assert change.cause.kind is CauseKind.CONTROLLED_SHUTDOWN
-            assert [b.broker_id for b in change.cause.brokers] == [1]
-
 
 class TestWhoAsks:
     def test_an_earlier_life_of_the_broker_is_refused(self) -> None:
@@ -237,12 +182,6 @@ class TestWhoAsks:
         assert active.context.cluster.brokers[restarted].epoch == epoch_of(world, restarted)
         assert active.context.shutting_down_broker_ids == {restarted}
 
-    def test_an_epoch_that_is_not_registered_yet_is_not_available(self) -> None:
-        world, active = cluster()
-        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) + 1))
-        assert result.error_code == BROKER_NOT_AVAILABLE
-        assert not active.context.shutting_down_broker_ids
-
 
 class TestSeveralBrokers:
     def test_they_are_one_set(self) -> None:
@@ -255,21 +194,6 @@ class TestSeveralBrokers:
         assert world.state(FOLLOWED) == LeaderAndIsr(2, 6, (2,), 1, 1)
         assert world.state(ELSEWHERE) == LeaderAndIsr(3, 6, (3,), 1, 1)
         assert len(world.driver.sent) == 1
-
-    def test_the_last_in_sync_replica_leads_on(self) -> None:
-        """Case 12 of the tests of Kafka's controller: one after the other."""
-        world = World()
-        world.start_broker(0, 1, 2)
-        tp = TopicPartition("t", 0)
-        world.create_topic("t", {0: (0, 1, 2)})
-        world.set_state(tp, 0, (0, 1, 2), leader_epoch=5)
-        active = fail_over(world)
-        assert shut_down(world, active, 2) == [ControlledShutdownResult()]
-        assert world.state(tp) == LeaderAndIsr(0, 6, (0, 1), 1, 1)
-        assert shut_down(world, active, 1) == [ControlledShutdownResult()]
-        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
-        assert shut_down(world, active, 0) == [ControlledShutdownResult(remaining_partitions=(tp,))]
-        assert world.state(tp) == LeaderAndIsr(0, 7, (0,), 1, 2)
 
 
 class TestAfterTheAnswer:
@@ -289,30 +213,11 @@ class TestAfterTheAnswer:
         (warning,) = self.stopped(world, active)
         assert warning == {"broker": 1, "partitions": 1, "examples": [str(FOLLOWED)]}
 
-    def test_the_dynamic_default_of_the_cluster_counts_too(self) -> None:
-        world, active = cluster()
-        world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "3"}))
-        (warning,) = self.stopped(world, active)
-        assert warning["examples"] == [str(LED), str(FOLLOWED)]
-
     def test_what_cannot_be_read_names_nothing(self) -> None:
         world, active = cluster()
         world.put(paths.topic_config("t"), b"{")
         world.put(paths.broker_config(None), encode_entity_config({"min.insync.replicas": "many"}))
         assert self.stopped(world, active) == []
-
-    def test_no_configuration_is_read_and_no_view_is_published_before(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        kinds = {type(effect) for effect in world.driver.performed}
-        assert not kinds & {effects.ReadData, effects.PublishView}
-
-    def test_in_another_term_there_is_nothing_to_say(self) -> None:
-        world, active = cluster()
-        world.driver.performed.clear()
-        event = PartitionsReleased(active.context.term.epoch - 1, 1)
-        world.run(process_partitions_released(active, event))
-        assert world.driver.performed == []
 
 
 # Requests of brokers that shut down: several that wait are one set, with an answer for each.
@@ -362,13 +267,3 @@ def test_a_process_that_is_not_the_controller_says_so_to_each() -> None:
     world = make_world()
     answers = ask(world, world.controller())
     assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
-
-
-def test_an_unexpected_error_ends_the_term_and_is_an_answer_to_each() -> None:
-    world = make_world()
-    controller = world.active_controller()
-    error = UnexpectedZooKeeperError("SYSTEMERROR", "/brokers/topics/t")
-    world.driver.before = once(effects.SendRequests, raising(error))
-    answers = ask(world, controller)
-    assert refusals(answers) == dict.fromkeys((1, 9, 2), Reason.NOT_CONTROLLER)
-    assert controller.active is None

@@ -52,16 +52,6 @@ class TestTopicIds:
         world.run(process_inter_broker_protocol_change(active, (3, 0)))
         assert world.driver.sent == []
 
-    def test_an_id_that_somebody_gave_meanwhile_is_announced_too(self) -> None:
-        world = cluster(1, protocol=(2, 7))
-        world.create_topic("t", {0: (1,)})
-        active = world.fail_over()
-        world.driver.take_sent()
-        world.create_topic("t", {0: (1,)}, topic_id=uuid.UUID(int=77))
-        world.run(process_inter_broker_protocol_change(active, (2, 8)))
-        (requests,) = world.driver.sent
-        assert requests.topic_ids == {"t": uuid.UUID(int=77)}
-
 
 class TestFeatures:
     @pytest.mark.parametrize(

@@ -60,22 +60,6 @@ class TestAnswers:
         assert announced
         assert announced[-1].offline_replicas == {T1: (1,)}
 
-    def test_the_same_answer_again_changes_nothing(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
-        tree = world.zookeeper.dump()
-        world.driver.take_sent()
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
-        assert world.zookeeper.dump() == tree
-        assert world.driver.sent == []
-
-    def test_partitions_that_an_answer_does_not_name_keep_their_place(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: KAFKA_STORAGE_ERROR})
-        answer(world, active, 1, {}, T1)
-        answer(world, active, 1, {T0: FENCED})
-        assert list(active.context.replicas_on_offline_dirs(1)) == [T0]
-
     @pytest.mark.parametrize("code", [FENCED, 3])
     def test_other_errors_of_partitions_are_ignored(self, code: int) -> None:
         world, active = cluster()

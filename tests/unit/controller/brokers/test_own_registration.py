@@ -17,7 +17,6 @@ from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import Create
-from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
 from tests.unit.controller.world import CONTROLLER_ID, World, active_of, make_broker
@@ -83,14 +82,6 @@ def test_a_node_of_somebody_else_in_its_place_that_may_not_be_read_costs_no_cont
     world.process(controller, e.NotEligible())
     assert world.holder() is None
     assert world.exists(OWN)
-
-
-def test_a_host_that_is_an_ipv6_address_is_bracketed() -> None:
-    world = World(served={"PLAINTEXT": Address("fd00::5", 9095)})
-    registered(world)
-    node = world.node(OWN)
-    assert json.loads(node.data)["endpoints"] == ["PLAINTEXT://[fd00::5]:9095"]
-    assert decode_broker(CONTROLLER_ID, node).endpoints[0].host == "fd00::5"
 
 
 @pytest.mark.parametrize(("versions", "has_answered"), [(NEW, True), (OLD, False)])
@@ -176,75 +167,6 @@ def test_it_goes_together_with_the_controller() -> None:
         OWN,
         paths.CONTROLLER,
     ]
-
-
-def test_if_the_connection_is_lost_over_that_both_go_later() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.before = once(effects.Multi, lost)
-    world.process(controller, e.NotEligible())
-    assert world.exists(OWN)
-    assert world.holder() == CONTROLLER_ID
-    world.process(controller, e.SessionReconnected())
-    assert not world.exists(OWN)
-    assert world.holder() is None
-
-
-def test_it_goes_with_the_controller_though_the_epoch_cannot_be_checked() -> None:
-    world = World(served=SERVED)
-    client = take_rights(world)
-    controller = registered(world)
-    client.missing.add((paths.CONTROLLER_EPOCH, Right.READ))
-    world.process(controller, e.NotEligible())
-    assert not world.exists(OWN)
-    assert world.holder() is None
-
-
-def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_over() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
-    world.process(controller, e.NotEligible())
-    assert world.holder() is None
-
-
-def test_if_the_connection_is_lost_over_its_deletion_that_is_done_later() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.elect_rival(1)
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.before = once(effects.Multi, lost)
-    world.deliver(controller)
-    assert controller.active is None
-    assert world.exists(OWN)
-    world.process(controller, e.SessionReconnected())
-    assert not world.exists(OWN)
-
-
-def test_one_that_could_not_be_deleted_is_ours_again_in_the_next_term() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.elect_rival(1)
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.before = once(effects.Multi, lost)
-    world.deliver(controller)
-    world.process(controller, world.driver.timers["reelect"].event)
-    assert controller.active is not None
-    learn(world, controller, 1, NEW)
-    learn(world, controller, 2, NEW)
-    assert not world.exists(OWN)
-
-
-def test_a_broker_that_has_registered_with_our_id_keeps_its_registration() -> None:
-    world = World(served=SERVED)
-    controller = registered(world)
-    world.delete(OWN)
-    world.start_broker(CONTROLLER_ID)
-    world.deliver(controller)
-    assert controller.active is None
-    assert world.exists(OWN)
-    assert "a broker is registered" in (controller.life.refusal or "")
 
 
 def test_one_whose_creation_was_not_answered_is_deleted_all_the_same() -> None:

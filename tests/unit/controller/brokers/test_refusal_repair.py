@@ -13,7 +13,6 @@ from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import NO_EPOCH, LeaderAndIsr, TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
 from regent.protocol.error_codes import (
-    CLUSTER_AUTHORIZATION_FAILED,
     INCONSISTENT_TOPIC_ID,
     KAFKA_STORAGE_ERROR,
     UNSUPPORTED_VERSION,
@@ -170,13 +169,6 @@ class TestAPartition:
         cluster.next_attempt()
         assert cluster.state(T0) == before
 
-    def test_that_is_gone_needs_nothing(self, cluster: Cluster) -> None:
-        cluster.answer(1, T0, error=UNKNOWN_SERVER_ERROR)
-        cluster.context.remove_topic("t")
-        cluster.next_attempt()
-        assert cluster.sent() == {}
-        assert cluster.context.refusal_repairs.on_broker(1) == {}
-
     @pytest.mark.parametrize("happens", ["stop_broker", "bounce_broker"])
     def test_of_a_broker_whose_life_has_ended_needs_nothing(
         self, cluster: Cluster, happens: str
@@ -227,35 +219,6 @@ class TestAWholeRequest:
         cluster.answer(1, T0, T1)
         assert [cluster.state(tp).leader_epoch for tp in (T0, T1)] == [1, 1]
         assert cluster.context.refusal_repairs.on_broker(1) == {}
-
-    def test_that_is_accepted_only_under_the_known_epoch_is_given_up_in_the_end(
-        self, cluster: Cluster
-    ) -> None:
-        for _ in range(ATTEMPTS):
-            cluster.answer(1, T0, whole=UNKNOWN_SERVER_ERROR)
-            cluster.next_attempt()
-            cluster.answer(1, T0)  # the repetition; new epochs follow
-        cluster.answer(1, T0, whole=UNKNOWN_SERVER_ERROR)
-        assert cluster.nothing_is_planned
-        assert cluster.state(T0).leader_epoch == ATTEMPTS
-
-    def test_that_was_not_authorized_was_not_begun(self, cluster: Cluster) -> None:
-        before = cluster.state(T0)
-        cluster.answer(1, T0, whole=CLUSTER_AUTHORIZATION_FAILED)
-        cluster.next_attempt()
-        assert cluster.sent() == {1: {T0: False}}
-        cluster.answer(1, T0)
-        assert cluster.state(T0) == before
-        assert cluster.nothing_is_planned
-
-    def test_of_which_single_partitions_fail_then_gives_those_new_epochs(
-        self, cluster: Cluster
-    ) -> None:
-        cluster.answer(1, T0, whole=CLUSTER_AUTHORIZATION_FAILED)
-        cluster.next_attempt()
-        cluster.answer(1, T0, error=UNKNOWN_SERVER_ERROR)
-        assert cluster.next_attempt() == 2 * BACKOFF_MS
-        assert cluster.state(T0).leader_epoch == 1
 
 
 class TestMetadata:

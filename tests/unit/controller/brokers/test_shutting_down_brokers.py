@@ -11,13 +11,10 @@ from regent.controller.brokers.abandoned_shutdowns import (
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
 from regent.controller.commands import (
     Accepted,
-    AlterPartitionReassignments,
     ControlledShutdown,
     ControlledShutdownResult,
 )
-from regent.controller.events import ControlledShutdownOverdue
 from regent.controller.partitions.isr_changes import process_isr_change_notification
-from regent.controller.reassignment.reassignment_commands import alter_partition_reassignments
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_commands import process_commands
@@ -26,7 +23,6 @@ from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from regent.zk_data import paths
 from regent.zk_data.broker_notes import SHUTTING_DOWN, encode_broker_note
-from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
 from tests.support.broker_znodes import (
     encode_isr_change_notification,
@@ -35,7 +31,6 @@ from tests.support.broker_znodes import (
     log_dir_event_notification_prefix,
 )
 from tests.unit.controller.brokers.stopping import epoch_of, fail_over
-from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
 OVERDUE = "shutdown of broker 1"
@@ -112,15 +107,6 @@ class TestFailover:
         assert T0 not in leader_and_isr(sent)[1]
         assert (1, T1, -1, False) in stop_replica(sent)
 
-    def test_a_partition_that_only_it_can_lead_stays_online(self) -> None:
-        world, before = cluster()
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        world.put(paths.topic_config("t"), _unclean())
-        shut_down(world, before, 1)
-        active = fail_over(world)
-        assert world.state(T0) == LeaderAndIsr(1, 5, (1,), 0, 1)
-        assert active.context.partition_state(T0) is PartitionState.ONLINE
-
     def test_notes_about_brokers_that_are_gone_or_restarted_are_deleted(self) -> None:
         world, _ = cluster()
         world.put(SHUTTING_DOWN.path(1), encode_broker_note(epoch_of(world, 1) - 1))
@@ -130,20 +116,6 @@ class TestFailover:
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)
-
-    def test_the_broker_is_looked_after_in_the_new_term_too(self) -> None:
-        world, before = cluster()
-        shut_down(world, before, 1)
-        world.driver.timers.clear()
-        active = fail_over(world)
-        event = world.driver.timers[OVERDUE].event
-        assert event == ControlledShutdownOverdue(active.context.term.epoch, 1, epoch_of(world, 1))
-
-    def test_a_note_of_a_former_life_is_replaced(self) -> None:
-        world, active = cluster()
-        world.put(SHUTTING_DOWN.path(1), encode_broker_note(3))
-        shut_down(world, active, 1)
-        assert world.node(SHUTTING_DOWN.path(1)).data == encode_broker_note(epoch_of(world, 1))
 
 
 class TestTheEnd:
@@ -199,42 +171,6 @@ class TestTheEnd:
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
 
-    def test_what_was_stopped_and_could_not_leave_its_isr_follows_again_too(self) -> None:
-        world, active = cluster()
-        client = take_rights(world)
-        active = fail_over(world)
-        closed = (paths.partition_state(T1), Right.WRITE)
-        client.missing.add(closed)
-        shut_down(world, active, 1)
-        assert world.state(T1) == LeaderAndIsr(2, 5, (2, 1, 3), 0, 0)
-        assert active.context.replica_state(1, T1) is ReplicaState.OFFLINE
-        client.missing.remove(closed)
-        overdue(world, active)
-        world.driver.take_sent()
-        answer(world, active)
-        assert world.state(T1) == LeaderAndIsr(2, 6, (2, 1, 3), 2, 1)
-        assert T1 in leader_and_isr(world.driver.sent)[1]
-        assert active.context.replica_state(1, T1) is ReplicaState.ONLINE
-
-    def test_what_waited_for_it_gets_its_leader(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.create_topic("u", {0: (1,)}, seen_by=active)
-        created = TopicPartition("u", 0)
-        assert active.context.partition_state(created) is PartitionState.NEW
-        overdue(world, active)
-        answer(world, active)
-        assert world.state(created) == LeaderAndIsr(1, 0, (1,), 1, 0)
-
-    def test_another_request_gives_it_time_again(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        overdue(world, active)
-        shut_down(world, active, 1)
-        answer(world, active)
-        assert active.context.shutting_down_broker_ids == {1}
-        assert OVERDUE in world.driver.timers
-
 
 class TestMeanwhile:
     def test_it_leads_what_nobody_else_in_sync_can(self) -> None:
@@ -255,16 +191,6 @@ class TestMeanwhile:
         state = world.state_of(T1)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 7, (2, 3))
 
-    def test_a_leader_moves_as_soon_as_another_replica_is_in_sync(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        shut_down(world, active, 1)
-        assert active.context.cluster.leadership[T0].leader == 1
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        notify(world, T0)
-        world.run(process_isr_change_notification(active))
-        assert world.led(T0) == (2, (2,))
-
     def test_a_failed_log_directory_of_it_is_asked_about_as_far_as_it_is_in_sync(self) -> None:
         world, active = cluster()
         world.set_state(T0, 1, (1,), leader_epoch=5)
@@ -274,37 +200,7 @@ class TestMeanwhile:
         world.run(process_log_dir_event_notification(active))
         assert leader_and_isr(world.driver.sent) == {1: {T0: False}}
 
-    def test_a_topic_that_it_hosts_is_deleted_on_it(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.run(active.deletions.enqueue(["t"]))
-        deleted = {(b, tp) for b, tp, _, delete in stop_replica(world.driver.sent) if delete}
-        assert {(1, T0), (1, T1)} <= deleted
-
-    def test_a_cancelled_reassignment_leaves_it_the_leader_where_it_must(self) -> None:
-        world, active = cluster()
-        command = AlterPartitionReassignments({T0: (1, 3)})
-        world.run(alter_partition_reassignments(active, command))
-        current = world.state_of(T0)
-        world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch)
-        shut_down(world, active, 1)
-        world.set_state(T0, 3, (3, 1), leader_epoch=current.leader_epoch + 1)
-        world.run(alter_partition_reassignments(active, AlterPartitionReassignments({T0: None})))
-        assert world.led(T0) == (1, (1,))
-        assert active.context.partition_state(T0) is PartitionState.ONLINE
-
-    def test_it_leads_nothing_that_another_in_sync_replica_can(self) -> None:
-        world, active = cluster()
-        shut_down(world, active, 1)
-        world.set_state(T1, 2, (2, 1, 3), leader_epoch=6)
-        world.stop_broker(2, seen_by=active)
-        assert world.led(T1) == (3, (3,))
-
 
 def notify(world: World, tp: TopicPartition) -> None:
     content = encode_isr_change_notification([tp])
     world.outsider.multi([Create(isr_change_notification_prefix(), content, sequential=True)])
-
-
-def _unclean() -> bytes:
-    return encode_entity_config({"unclean.leader.election.enable": "true"})

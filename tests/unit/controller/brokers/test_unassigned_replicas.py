@@ -61,13 +61,6 @@ def test_brokers_are_asked_soon_after_the_failover_and_then_every_hour() -> None
     assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
 
 
-def test_brokers_are_asked_soon_after_one_has_started() -> None:
-    world, active = cluster()
-    world.run(process_unassigned_replica_check(active))
-    world.bounce_broker(3, seen_by=active)
-    assert world.driver.timers[TIMER].after_ms == SOON_MS
-
-
 def test_a_broker_that_starts_again_and_again_puts_the_check_off_for_some_minutes_only() -> None:
     world, active = cluster()
     armed = 1  # after the failover

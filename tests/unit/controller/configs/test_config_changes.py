@@ -71,15 +71,6 @@ def test_a_cluster_that_allows_it_now_elects_everything_that_has_no_other_opinio
     assert world.driver.views == [frozenset({"t"})]
 
 
-def test_a_cluster_that_allowed_it_before_has_elected_already() -> None:
-    world, active = cluster("t")
-    active.context.cluster.unclean_leader_election_default = True
-    configure(world, paths.broker_config(None), "true")
-    world.notify_config_change(DEFAULTS)
-    world.run(process_config_change(active))
-    assert online(active) == []
-
-
 def test_without_a_dynamic_default_the_settings_hold_again() -> None:
     world, active = cluster("t")
     active.context.cluster.unclean_leader_election_default = True
@@ -131,14 +122,3 @@ def test_when_brokers_have_deleted_the_old_ones_new_ones_are_still_new() -> None
     world.notify_config_change("topics/t")
     world.run(process_config_change(active))
     assert online(active) == ["t"]
-
-
-def test_topics_without_offline_partitions_cost_no_look_at_their_configuration() -> None:
-    world, active = cluster()
-    world.create_led_topic("t", {0: (1,)}, leader_epoch=0)
-    active = world.fail_over()
-    world.notify_config_change("topics/t")
-    world.driver.performed.clear()
-    world.run(process_config_change(active))
-    reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
-    assert [p for e in reads for p in e.paths] == [paths.config_change("config_change_0000000000")]

@@ -16,7 +16,6 @@ from regent.controller.commands import (
     ScramDeletion,
     ScramUpsertion,
 )
-from regent.controller.configs.scram_credentials import USERS_PER_TRANSACTION
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.protocol.error_codes import (
@@ -106,14 +105,6 @@ def test_a_user_that_no_znode_can_be_named_after_keeps_no_other_from_being_chang
     assert results[name].error_code == UNACCEPTABLE_CREDENTIAL
     assert alter(world, active, upsertion(name))[name].error_code == UNACCEPTABLE_CREDENTIAL
     assert notified(world) == [ConfigEntity("users", "alice")]
-
-
-def test_many_users_are_a_few_transactions() -> None:
-    world, active = cluster()
-    users = [f"user-{i}" for i in range(3 * USERS_PER_TRANSACTION)]
-    results = alter(world, active, *map(upsertion, users))
-    assert results == dict.fromkeys(users, EntityResult())
-    assert world.driver.transactions() == 3
 
 
 def test_a_user_that_others_change_at_the_same_moment_is_read_again() -> None:

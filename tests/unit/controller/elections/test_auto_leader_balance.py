@@ -15,10 +15,8 @@ from regent.controller.elections.auto_leader_balance import (
     process_auto_preferred_replica_leader_election,
 )
 from regent.controller.events import LeaderBalanceUncounted
-from regent.controller.state.states import ReplicaState
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
-from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.world import World
 
 TIMER = "leader balance"
@@ -71,16 +69,6 @@ class TestTimer:
         world.fail_over()
         assert TIMER not in world.driver.timers
 
-    def test_the_event_checks_and_is_nothing_to_a_process_that_is_not_the_controller(self) -> None:
-        world = cluster(20)
-        controller = world.active_controller()
-        world.process(controller, CHECK)
-        assert led_by(world, 1) == 20
-        standby = world.controller()
-        world.driver.performed.clear()
-        world.process(standby, CHECK)
-        assert world.driver.performed == []
-
 
 class TestThreshold:
     @pytest.mark.parametrize(
@@ -94,15 +82,6 @@ class TestThreshold:
         world = cluster(led_by_others, **({} if percentage is None else settings))
         check(world, fail_over(world))
         assert led_by(world, 1) == 20 - led_by_others + moved
-
-    def test_it_is_counted_for_each_broker_by_itself(self) -> None:
-        world = cluster(2)
-        world.create_topic("u", {0: (2, 1)})
-        other = TopicPartition("u", 0)
-        world.set_state(other, 1, (2, 1), leader_epoch=5)
-        check(world, fail_over(world))
-        assert world.state_of(other).leader == 2
-        assert led_by(world, 2) == 2  # broker 1 is within its 10 percent
 
 
 class TestCandidates:
@@ -180,27 +159,6 @@ def test_a_check_writes_what_is_imbalanced_and_nothing_else() -> None:
     assert [type(x) for x in world.driver.performed] == [effects.ArmTimer]
 
 
-def test_after_the_restart_of_a_broker_its_leaders_come_back_two_epochs_on() -> None:
-    world = cluster(0)
-    controller = world.active_controller()
-    world.stop_broker(1)
-    world.deliver(controller)
-    assert led_by(world, 2) == 20
-    world.start_broker(1)
-    world.deliver(controller)
-    partitions = [TopicPartition("t", p) for p in range(20)]
-    for tp in partitions:  # as the leader does when the follower has caught up
-        world.set_state(tp, 2, (2, 1), leader_epoch=6, controller_epoch=1)
-    world.put(
-        paths.isr_change_notification("isr_change_0000000001"),
-        encode_isr_change_notification(partitions),
-    )
-    world.deliver(controller)
-    world.process(controller, CHECK)
-    assert led_by(world, 1) == 20
-    assert world.state_of(partitions[0]).leader_epoch == 7
-
-
 # The balance of leaders is counted in parts, once brokers know of a new term.
 
 
@@ -224,22 +182,3 @@ def test_a_failover_leaves_the_count_to_events_that_come_later(
         world.run(leader_balance_count.process_leader_balance_uncounted(active))
         assert world.driver.enqueued == [LeaderBalanceUncounted()]
     assert balance.known_imbalance_count == 0
-
-
-def test_then_the_states_of_replicas_are_put_into_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader_balance_count, "PARTITIONS_AT_A_TIME", 1)
-    world = World()
-    world.start_broker(1, 2)
-    world.create_topic("a", {0: (1, 2), 1: (2, 1)})
-    active = world.fail_over()
-    events = 0
-    while not events or world.driver.enqueued:
-        events += 1
-        world.driver.enqueued.clear()
-        world.run(leader_balance_count.process_leader_balance_uncounted(active))
-    assert events >= 4  # one for each replica
-    assert not active.context.tabulate_replica_states(1)
-    partitions = active.context.cluster.partitions_of("a")
-    for broker_id in (1, 2):
-        states = active.context.replica_states_on(broker_id)
-        assert states == dict.fromkeys(partitions, ReplicaState.ONLINE)

@@ -121,15 +121,6 @@ class TestUnclean:
         assert (state.leader, state.isr, state.leader_recovery_state) == (3, (3,), 1)
         assert active.context.unclean_leader_elections == 1
 
-    def test_whatever_the_configuration_says(self) -> None:
-        world, active = cluster()
-        world.create_topic(
-            "t",
-            {0: (1, 2, 3), 1: (2, 3), 2: (9, 3)},
-            config={"unclean.leader.election.enable": "false"},
-        )
-        assert code_of(world, active, UNCLEAN, T2) == ELECTED
-
     def test_a_partition_with_a_live_leader_needs_no_election(self) -> None:
         world, active = cluster()
         assert code_of(world, active, UNCLEAN, T0) == ELECTION_NOT_NEEDED
@@ -189,31 +180,3 @@ class TestRefusals:
         world.run(active.partitions.trigger_online_for([]))
         assert active.context.partition_state(T0) is PartitionState.ONLINE
         assert not active.context.elections_to_repeat
-
-    def test_one_that_cannot_be_elected_does_not_disturb_the_others(self) -> None:
-        world, active = cluster()
-        unknown = TopicPartition("nobody", 0)
-        results = elect(world, active, PREFERRED, unknown, T2, T0, T1, T0)
-        assert [(tp, result.error_code) for tp, result in results.items()] == [
-            (unknown, UNKNOWN_TOPIC_OR_PARTITION),
-            (T2, PREFERRED_LEADER_NOT_AVAILABLE),
-            (T0, ELECTED),
-            (T1, ELECTION_NOT_NEEDED),
-        ]
-
-
-def test_the_elections_of_a_command_are_one_write_and_one_batch() -> None:
-    world = World()
-    world.start_broker(1, 2)
-    world.create_topic("t", dict.fromkeys(range(30), (1, 2)))
-    partitions = [TopicPartition("t", p) for p in range(30)]
-    for tp in partitions:
-        world.set_state(tp, 2, (2, 1), leader_epoch=5)
-    active = fail_over(world)
-    results = elect(world, active, PREFERRED, *partitions)
-    assert {result.error_code for result in results.values()} == {ELECTED}
-    assert [type(x).__name__ for x in world.driver.performed] == [
-        "Write",
-        "SendRequests",
-        "PublishView",
-    ]

@@ -139,13 +139,3 @@ def test_an_election_that_failed_is_tried_again_with_the_next_watch_check(cluste
     cluster.sent()
     cluster.world.process(cluster.controller, e.WatchCheck())
     assert cluster.sent() == {}
-
-
-def test_the_isr_that_counts_is_the_one_in_zookeeper(cluster: Cluster) -> None:
-    """Its leader under the former epoch, which it goes on to be, has changed the ISR meanwhile."""
-    cluster.answer(1, INCONSISTENT_TOPIC_ID)
-    cluster.world.set_state(T0, 1, (1,), leader_epoch=5)
-    before = cluster.state
-    cluster.answer(2)
-    assert cluster.state == before
-    assert cluster.world.log.errors("Leaders not replaced that host another topic of that name")

@@ -8,12 +8,10 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
-from regent.controller.kafka_controller import KafkaController
-from regent.model.errors import SessionExpiredError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
-from tests.unit.controller.driving import once, raising
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World
 
 PATH = paths.PREFERRED_REPLICA_ELECTION
@@ -66,15 +64,6 @@ def test_a_malformed_request_is_logged_and_removed(content: bytes) -> None:
     assert leaders(world) == [2, 3]
 
 
-def test_a_request_that_may_not_be_read_is_removed_like_a_malformed_one() -> None:
-    world, active = running()
-    request(world, T0)
-    world.driver.before = once(effects.ReadData, raising(UnexpectedZooKeeperError("NOAUTH", PATH)))
-    world.run(process_replica_leader_election(active))
-    assert world.log.errors("Malformed preferred replica election removed")
-    assert not world.exists(PATH)
-
-
 def test_a_request_that_cannot_be_removed_is_logged_and_not_tried_for_ever() -> None:
     world = cluster()
     controller = world.active_controller()
@@ -120,16 +109,6 @@ def test_a_request_that_was_replaced_meanwhile_is_carried_out_next() -> None:
     assert not world.exists(PATH)
 
 
-def test_one_that_is_made_right_after_the_removal_is_carried_out_too() -> None:
-    world = cluster()
-    controller = world.active_controller()
-    request(world, T0)
-    world.driver.after = once(effects.Write, lambda: request(world, T1), skip=1)
-    world.deliver(controller)
-    assert leaders(world) == [1, 2]
-    assert not world.exists(PATH)
-
-
 class TestFailover:
     def test_a_pending_request_is_carried_out_after_the_deletions_were_resumed(self) -> None:
         world = cluster()
@@ -143,24 +122,3 @@ class TestFailover:
         (line,) = (r.fields for r in world.log.records if r.message == "Preferred replica election")
         assert line["outcomes"] == {"INVALID_TOPIC_EXCEPTION": 1, "NONE": 1}
         assert not world.exists(PATH)
-
-    def test_one_that_was_cut_short_is_finished_by_the_next_controller(self) -> None:
-        world = cluster()
-        controller = world.active_controller()
-        request(world, T0)
-        # The election is written; the removal is not.
-        world.driver.before = once(effects.Write, raising(SessionExpiredError("a test")), skip=1)
-        world.deliver(controller)
-        assert leaders(world) == [1, 3]
-        assert world.exists(PATH)
-        state = world.state(T0)
-        _elected_again(world, controller)
-        assert not world.exists(PATH)
-        assert world.state(T0) == state  # nothing was left to elect
-
-
-def _elected_again(world: World, controller: KafkaController) -> None:
-    world.driver.before = lambda _: None
-    world.process(controller, e.Reelect())
-    world.deliver(controller)
-    assert controller.active is not None

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -17,9 +16,8 @@ from regent.controller.broker_requests import (
     IsrChange,
     IsrChangeResult,
 )
-from regent.controller.effects import SendRequests, Write
 from regent.controller.events import IsrAnnouncementDue
-from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, LEADERS_WAIT
+from regent.controller.log import LEADERS_WAIT
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
@@ -106,18 +104,6 @@ class TestAGrantedChange:
         assert world.state(T0) == state
         assert active.context.cluster.leadership[T0] == state
         assert world.driver.enqueued == [], "no broker stops"
-
-    def test_changes_of_several_brokers_are_one_write(self) -> None:
-        world, active = cluster()
-        world.driver.performed.clear()
-        ask(
-            world,
-            active,
-            request(active, change(1)),
-            request(active, change(2, 1, 3, partition=1), broker_id=2),
-        )
-        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
-        assert [len(write.operations) for write in writes] == [2]
 
     def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:
         world = World()
@@ -291,15 +277,6 @@ class TestStatesThatMayNotBeWritten:
         client.missing.update((paths.partition_state(tp), Right.WRITE) for tp in (T0, T1))
         return world, active
 
-    def test_those_of_one_write_are_one_entry(self) -> None:
-        world, active = self.closed()
-        self.ask_for_both(world, active)
-        (reported,) = world.log.errors(ISR_CHANGES_NOT_WRITTEN)
-        assert reported["partitions"] == 2
-        assert reported["examples"] == [
-            f"{tp}: ZooKeeper answered NOAUTH for its state znode" for tp in (T0, T1)
-        ]
-
     def test_a_leader_epoch_is_not_tried_again_for_each_time_that_a_leader_asks(self) -> None:
         world, active = self.closed()
         self.ask_for_both(world, active)
@@ -309,14 +286,6 @@ class TestStatesThatMayNotBeWritten:
         assert len(world.log.errors(LEADERS_WAIT)) == 1
         world.run(waiting_leaders.repeat(active))
         assert len(world.log.errors(LEADERS_WAIT)) == 2
-
-    def test_a_leader_that_has_gone_on_since_is_a_new_case(self) -> None:
-        world, active = self.closed()
-        self.ask_for_both(world, active)
-        known = KnownEpochs(EPOCH + 1, 1)
-        world.run(raise_leader_epochs(active, {T0: known}))
-        assert len(world.log.errors(LEADERS_WAIT)) == 2
-        assert active.context.waiting_leaders[T0] == known
 
 
 class TestRefusals:
@@ -385,14 +354,6 @@ class TestRefusals:
         assert [result.error_code for result in answer.results] == [INVALID_REQUEST] * 200 + [0]
         assert len(world.driver.performed) == cost, "none of them takes a round trip"
 
-    def test_of_a_state_that_somebody_else_has_written_which_counts_from_now_on(self) -> None:
-        world, active = cluster()
-        world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)
-        assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
-        assert active.context.cluster.leadership[T0] == world.state(T0)
-        (sent,) = world.driver.sent
-        assert sent.partitions[T0].leader_and_isr == world.state(T0)
-
 
 class TestRecovery:
     """A leader that was elected uncleanly has recovered (KIP-704)."""
@@ -416,16 +377,6 @@ def let_time_pass(world: World, active: ActiveController) -> None:
     timer = world.driver.timers.pop(TIMER)
     assert (timer.after_ms, timer.event) == (AFTER_MS, IsrAnnouncementDue())
     world.run(process_isr_announcement_due(active))
-
-
-def test_the_answer_waits_for_the_write_and_not_for_the_announcement() -> None:
-    world, active = cluster()
-    world.driver.performed.clear()
-    ask(world, active, request(active, change(1)))
-    performed = [type(effect) for effect in world.driver.performed]
-    assert Write in performed
-    assert SendRequests not in performed
-    assert world.driver.views == []
 
 
 def test_a_change_is_announced_to_all_without_leader_and_isr() -> None:
@@ -458,12 +409,3 @@ def test_what_somebody_else_has_written_is_announced() -> None:
     let_time_pass(world, active)
     (sent,) = world.driver.sent
     assert sent.partitions[T0].leader_and_isr == world.state(T0)
-
-
-def test_a_topic_that_is_gone_by_then_is_left_out() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, change(1)))
-    active.context.remove_topic("t")
-    let_time_pass(world, active)
-    assert world.driver.sent == []
-    assert world.driver.views == []

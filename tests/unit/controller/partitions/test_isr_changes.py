@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-import pytest
-
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
-from regent.model.entry_budget import ENTRIES
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.observability.logs import StandardControllerLog
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
@@ -47,28 +43,6 @@ def test_a_changed_isr_is_read_and_announced_to_everybody() -> None:
     assert world.driver.views == [frozenset({"t"})]
 
 
-def test_many_notifications_are_read_together_and_announced_in_one_batch() -> None:
-    world, active = cluster()
-    for number in range(20):
-        notify(world, number, T0, T1)
-    world.driver.performed.clear()
-    world.run(process_isr_change_notification(active))
-    (requests,) = world.driver.sent
-    assert set(requests.partitions) == {T0, T1}
-    reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
-    assert [len(e.paths) for e in reads] == [20, 2]
-
-
-def test_notifications_are_deleted_after_they_were_announced() -> None:
-    world, active = cluster()
-    notify(world, 1, T0)
-    world.driver.performed.clear()
-    world.run(process_isr_change_notification(active))
-    kinds = [type(e) for e in world.driver.performed]
-    assert kinds.index(effects.SendRequests) < kinds.index(effects.Write)
-    assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
-
-
 def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> None:
     world, active = cluster()
     world.set_state(T0, 1, (1,), leader_epoch=5)
@@ -86,20 +60,6 @@ def test_malformed_ones_and_unknown_partitions_do_not_disturb_the_others() -> No
     assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
 
 
-def test_a_storm_of_malformed_ones_does_not_flood_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Whoever may write there may write any number, and each batch is an event."""
-    world, active = cluster()
-    active.log = StandardControllerLog(clock=lambda: 100.0)
-    for number in range(5 * ENTRIES):
-        world.put(paths.isr_change_notification(f"isr_change_{number:010d}"), b"{")
-        world.run(process_isr_change_notification(active))
-    said = [entry for entry in caplog.records if entry.message == "Malformed notifications"]
-    assert len(said) == ENTRIES
-    assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
-
-
 def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     world, active = cluster()
     path = notify(world, 1, T0)
@@ -108,10 +68,3 @@ def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
     assert tuple(requests.partitions) == (T1,)
-
-
-def test_without_a_notification_nothing_is_read_or_written() -> None:
-    world, active = cluster()
-    world.driver.performed.clear()
-    world.run(process_isr_change_notification(active))
-    assert [type(e) for e in world.driver.performed] == [effects.ReadChildren]

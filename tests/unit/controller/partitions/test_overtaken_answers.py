@@ -18,7 +18,6 @@ from regent.controller.partitions.overtaken_answers import (
     process_answers_overtaken,
 )
 from regent.controller.reassignment.new_epochs import announce
-from regent.model.cluster import Address
 from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION
@@ -100,16 +99,6 @@ def test_a_leader_epoch_that_is_raised_before_the_answer_may_not_be_enough() -> 
     assert leader_epoch(active) == EPOCH + 2
 
 
-def test_nor_one_that_is_raised_while_the_answer_is_on_its_way() -> None:
-    world, active = cluster()
-    assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
-    let_time_pass(world, active, intervals=1)
-    world.run(announce(active, [T0]))
-    assert leader_epoch(active) == EPOCH + 1
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH + 2
-
-
 def test_one_that_is_raised_later_is() -> None:
     world, active = cluster()
     assert error_of(ask(world, active, request(active, change(1, 2, 3)))) == 0
@@ -118,27 +107,6 @@ def test_one_that_is_raised_later_is() -> None:
     world.run(announce(active, [T0]))
     assert TIMER not in world.driver.timers
     assert notes(world) == []
-
-
-def test_an_answer_that_follows_has_its_own_time() -> None:
-    """Whatever it takes away is lost after it has arrived."""
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active, intervals=1)
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active, intervals=1)
-    assert leader_epoch(active) == EPOCH + 1
-    let_time_pass(world, active, intervals=1)
-    assert leader_epoch(active) == EPOCH + 2
-    assert TIMER not in world.driver.timers
-
-
-def test_further_answers_do_not_put_it_off() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    armed = world.driver.timers[TIMER]
-    ask(world, active, request(active, OLD))
-    assert world.driver.timers[TIMER] is armed
 
 
 @pytest.mark.parametrize(
@@ -178,14 +146,6 @@ def test_leaders_of_newer_releases_lose_nothing() -> None:
     assert notes(world) == []
 
 
-def test_a_topic_that_is_to_be_deleted_is_left_alone() -> None:
-    world, active = cluster()
-    ask(world, active, request(active, OLD))
-    active.context.queue_topic_for_deletion("t")
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH
-
-
 class TestNotesForSuccessors:
     def test_one_is_written_before_a_leader_epoch_that_may_overtake_an_answer(self) -> None:
         world, active = cluster()
@@ -200,21 +160,6 @@ class TestNotesForSuccessors:
         world.driver.before = before
         world.run(announce(active, [T0]))
         assert seen == [["t-0"], ["t-0"]]
-
-    def test_one_is_written_before_the_leader_epoch_that_a_refused_leader_gets(self) -> None:
-        """Whoever is the controller when it is answered."""
-        world, active = cluster()
-        active.context.remove_live_brokers([3])
-        seen: list[list[str]] = []
-
-        def before(effect: Effect[object]) -> None:
-            if isinstance(effect, Write) and effect.operations[0].path == paths.partition_state(T0):
-                seen.append(notes(world))
-
-        world.driver.before = before
-        wanted = request(active, change(1, 2, 3))
-        assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-        assert seen == [["t-0"]]
 
 
 class TestAfterAFailover:
@@ -275,12 +220,6 @@ class TestAfterAFailover:
         assert active.context.cluster.leadership[WHOLE].leader_epoch == EPOCH + 1
         assert world.log.errors("Malformed notes")
 
-    def test_what_is_no_note_stays(self) -> None:
-        world = self.cluster()
-        world.put(f"{OVERTAKEN_ANSWERS}/t-x")
-        world.fail_over()
-        assert notes(world) == ["t-x"]
-
     def test_a_term_that_has_just_begun_is_noted_before_a_leader_epoch_is_raised(self) -> None:
         world = self.cluster()
         world.stop_broker(1)
@@ -317,22 +256,6 @@ class TestAfterAFailover:
         let_time_pass(world, active, intervals=1)
         assert begun_terms(world) == encode_begun_terms([])
 
-    def test_a_note_about_terms_that_does_not_decode_is_replaced(self) -> None:
-        world = self.cluster()
-        world.put(OVERTAKEN_ANSWERS, b"?")
-        active = world.fail_over()
-        assert begun_terms(world) == encode_begun_terms([active.context.term.epoch])
-        assert world.log.errors("Malformed note")
-
-    def test_so_do_leaders_to_whom_answers_may_be_on_their_way(self) -> None:
-        """A predecessor may have answered just before its end."""
-        world, active = self.fail_over()
-        world.run(announce(active, [WHOLE]))
-        let_time_pass(world, active)
-        assert active.context.cluster.leadership[WHOLE].leader_epoch == EPOCH + 2
-        world.run(announce(active, [WHOLE]))
-        assert TIMER not in world.driver.timers
-
     @pytest.mark.parametrize("protocol", [(2, 6), (3, 0), (3, 9)])
     def test_in_other_releases_nobody_waits(self, protocol: tuple[int, int]) -> None:
         world, _ = self.fail_over(protocol)
@@ -345,26 +268,8 @@ class TestAfterAFailover:
         let_time_pass(world, active, intervals=1)
         assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
 
-    def test_one_that_does_not_say_its_protocol_is_known_by_its_registration(self) -> None:
-        """Its settings may not be read, or it has not answered yet."""
-        world = self.cluster((2, 6), served={"PLAINTEXT": Address("regent", 9095)})
-        world.stop_broker(2)
-        world.start_broker(2, registration_version=5)
-        active = world.fail_over()
-        let_time_pass(world, active, intervals=1)
-        assert active.context.cluster.leadership[T1].leader_epoch == EPOCH + 1
-
     def test_a_replica_that_is_down_is_not_asked_for(self) -> None:
         world, active = self.fail_over(down=3)
         let_time_pass(world, active)
         assert leader_epoch(active) == EPOCH
         assert TIMER not in world.driver.timers
-
-    def test_what_the_failover_has_written_has_a_new_leader_epoch(self) -> None:
-        """Replica 3 of T0 is not in sync, but another leader asks now. That of T1 has stayed."""
-        world, active = self.fail_over(down=1)
-        before = dict(active.context.cluster.leadership)
-        assert before[T0].leader_epoch > EPOCH
-        let_time_pass(world, active)
-        after = active.context.cluster.leadership
-        assert [tp for tp in before if after[tp] != before[tp]] == [T1]

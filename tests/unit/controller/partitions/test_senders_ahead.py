@@ -10,14 +10,10 @@ import uuid
 
 import pytest
 
-from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.senders_ahead import AHEAD, LEFT_AHEAD, OF_FORMER_TOPICS
 from regent.controller.transitions.partition_epochs import WRITES_MAX
 from regent.model.errors import ControllerMovedError
-from regent.model.partition import KnownEpochs
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION
-from regent.zk_data import paths
-from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.partitions.test_alter_partition import (
     EPOCH,
     ID,
@@ -124,45 +120,9 @@ def test_epochs_that_are_too_high_are_not_followed(ahead: dict[str, int]) -> Non
     ]
 
 
-def test_one_that_was_set_back_while_we_led_is_named_likewise() -> None:
-    """We know what the sender knows, and find out as we write."""
-    world, active = cluster()
-    world.set_state(T0, 2, (2, 1), leader_epoch=EPOCH - 2)
-    assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
-    assert len(world.log.errors(LEFT_AHEAD)) == 1
-    assert world.driver.sent == []
-
-
 def test_a_leader_whose_state_was_set_back_while_we_led_goes_on() -> None:
     world, active = cluster()
     world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH - 2)
     assert error_of(ask(world, active, request(active, change(1)))) == INVALID_UPDATE_VERSION
     assert world.state_of(T0).leader_epoch == EPOCH + 1
     assert len(world.log.warnings(AHEAD)) == 1
-
-
-def test_what_somebody_writes_meanwhile_is_not_overwritten() -> None:
-    world, active = cluster()
-    world.set_state(T0, 1, (1, 2, 3), leader_epoch=EPOCH)  # version 1, which we do not know
-    known = KnownEpochs(EPOCH, 9)
-    world.run(waiting_leaders.raise_leader_epochs(active, {T0: known}))
-    state = world.state_of(T0)
-    assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH, 1)
-    assert world.driver.sent == []
-    world.run(waiting_leaders.repeat(active))
-    state = world.state_of(T0)
-    assert (state.isr, state.leader_epoch, state.partition_epoch) == ((1, 2, 3), EPOCH + 1, 9)
-    assert len(world.driver.sent) == 1
-
-
-def test_the_leader_epoch_is_raised_as_soon_as_it_can_be_written() -> None:
-    world, _ = cluster()
-    client = take_rights(world)
-    active = world.fail_over()
-    closed = (paths.partition_state(T0), Right.WRITE)
-    client.missing.add(closed)
-    wanted = request(active, change(1, leader_epoch=EPOCH + 7))
-    assert error_of(ask(world, active, wanted)) == INVALID_UPDATE_VERSION
-    client.missing.remove(closed)
-    world.run(waiting_leaders.repeat(active))
-    assert world.state_of(T0).leader_epoch == EPOCH + 8

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from regent.controller import effects
 from regent.controller.brokers.answers import (
     process_describe_log_dirs_response,
     process_stop_replica_responses,
 )
-from regent.controller.state.states import PartitionState, ReplicaState
+from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_changes import (
-    process_partition_modifications,
     process_topic_change,
 )
 from regent.model.partition import ReplicaAssignment, TopicPartition
@@ -21,9 +19,8 @@ from regent.protocol.control_requests import (
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import Cluster, writes
-from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, leader_and_isr, stop_replica
 
 
 class TestChangeOfMind:
@@ -62,41 +59,6 @@ class TestChangeOfMind:
             disks = DescribeLogDirsResponse(broker_id, 0, {"/data": 0})
             cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
             assert cluster.world.exists(strays_of(3, "t")) is is_noted
-
-    def test_log_directories_that_are_described_late_say_nothing_about_a_later_deletion(
-        self,
-    ) -> None:
-        """The replica is created again before its broker describes them, and leaves again."""
-        cluster = Cluster((1,)).start()
-        disks = DescribeLogDirsResponse(3, 0, {"/data": 0})
-
-        def cancel_a_move() -> StopReplicaResponse:
-            cluster.move(3)
-            cluster.forget()
-            assert cluster.alter({T0: None})[T0].error_code == 0
-            ((_, tp, epoch, _),) = (s for s in stop_replica(cluster.world.driver.sent) if s[3])
-            return StopReplicaResponse(3, 0, {}, {tp: StopReplicaPartition(epoch, delete=True)})
-
-        first = cancel_a_move()
-        cluster.world.run(process_stop_replica_responses(cluster.active, [first]))
-        assert cluster.world.driver.sent[-1].describe_log_dirs == (3,)
-        second = cancel_a_move()
-        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
-        assert cluster.world.exists(strays_of(3, "t"))
-        cluster.world.run(process_stop_replica_responses(cluster.active, [second]))
-        cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
-        assert not cluster.world.exists(strays_of(3, "t"))
-
-    def test_a_new_replica_that_leads_hands_over_first(self) -> None:
-        cluster = Cluster((1, 2), brokers=(1, 2, 3)).start()
-        cluster.move(3, 2)
-        cluster.change_isr(1, 3)
-        cluster.world.set_state(T0, 3, (1, 3), leader_epoch=9)
-        cluster.active.context.cluster.set_leadership({T0: cluster.state()})
-        assert cluster.alter({T0: None})[T0].error_code == 0
-        assert cluster.state().leader == 1
-        assert cluster.state().isr == (1,)
-        assert cluster.state().leader_epoch == 10
 
     def test_the_only_replica_in_sync_is_not_deleted(self) -> None:
         cluster = Cluster((1, 2)).start()
@@ -152,18 +114,6 @@ class TestChangeOfMind:
 
 
 class TestTopicNode:
-    def test_a_growth_at_the_same_moment_is_kept(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        grown = {0: (1, 2), 1: (2, 1)}
-        cluster.world.driver.before = once(
-            effects.Write, lambda: cluster.world.create_topic("t", grown)
-        )
-        cluster.move(2, 3)
-        stored = cluster.world.topic("t").assignments
-        assert stored == {0: ReplicaAssignment((2, 3, 1), (3,), (1,)), 1: ReplicaAssignment((2, 1))}
-        cluster.world.run(process_partition_modifications(cluster.active, ["t"]))
-        assert cluster.active.context.partition_state(T1) is PartitionState.ONLINE
-
     def test_a_write_whose_answer_was_lost_is_recognized(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.move(2, 3)
@@ -171,20 +121,6 @@ class TestTopicNode:
         cluster.world.create_topic("t", {0: ReplicaAssignment((2, 3))})
         cluster.notify(T0)
         assert cluster.stored() == ReplicaAssignment((2, 3))
-
-    def test_a_target_that_could_not_be_stored_is_stored_at_the_next_occasion(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        good = cluster.world.node(paths.topic("t"))
-        cluster.world.put(paths.topic("t"), b'{"partitions":{"0":[2,1],"1":["x"]}}')
-        cluster.sync(1, 2)
-        assert cluster.world.log.errors("Assignments not stored")
-        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
-        cluster.world.put(paths.topic("t"), good.data)
-        cluster.notify(T0)
-        assert cluster.stored() == ReplicaAssignment((2,))
-        assert cluster.leadership()[:2] == (2, (2,))
-        assert not cluster.world.log.errors("Illegal replica transition")
 
     def test_one_that_vanished_meanwhile_disturbs_no_other(self) -> None:
         cluster = Cluster((1,))
@@ -236,24 +172,3 @@ class TestDeletion:
         assert context.deletion_progress("t").replicas == 3
         cluster.sync(1, 2)
         assert context.cluster.replicas(T0) == (2, 9, 1)
-
-    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
-        """It came back, and is now deleted with its topic."""
-        cluster = Cluster((1, 2)).start()
-        cluster.move(1)
-        late = stop_replica(cluster.world.driver.take_sent())[-1]
-        cluster.move(1, 2)
-        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
-        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
-        broker_id, tp, epoch, delete = late
-        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
-        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
-        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
-
-    def test_the_next_controller_does_not_take_the_move_up_either(self) -> None:
-        cluster = Cluster(ReplicaAssignment((3, 9, 1), (3, 9), (1,)), isr=(1,))
-        cluster.world.mark_for_deletion("t")
-        cluster.fail_over()
-        assert not cluster.active.context.cluster.partitions_being_reassigned
-        deleted = [b for b, _, _, delete in stop_replica(cluster.world.driver.sent) if delete]
-        assert deleted == [3, 1], "broker 9 is down"

@@ -36,13 +36,6 @@ def test_where_no_replica_is_in_sync_nothing_changes() -> None:
     assert not world.log.warnings(LEFT)
 
 
-def test_a_topic_that_is_to_be_deleted_is_left_to_the_deletion() -> None:
-    world = cluster((2,), 2, (1, 2))
-    world.mark_for_deletion("t")
-    world.fail_over()
-    assert not world.log.warnings(LEFT)
-
-
 @pytest.mark.parametrize("target", [(1,), (2, 1)])
 def test_a_leader_that_was_not_assigned_can_be_assigned_again(target: tuple[int, ...]) -> None:
     """So the partition is put right where no replica was in sync."""

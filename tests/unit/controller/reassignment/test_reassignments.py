@@ -8,16 +8,13 @@ from regent.controller.reassignment.reassignment_changes import (
 )
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term.watch_check import process_watch_check
-from regent.controller.topics.topic_changes import process_topic_change
-from regent.controller.transitions import election
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
-from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import Cluster, writes
-from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
+from tests.unit.controller.world import T0, leader_and_isr, stop_replica
 
 
 class TestBeginning:
@@ -48,20 +45,6 @@ class TestBeginning:
         assert writes(cluster) == []
         assert cluster.world.driver.sent == []
 
-    def test_many_partitions_go_together(self) -> None:
-        cluster = Cluster(*[(1, 2)] * 30).start()
-        tps = [TopicPartition("t", p) for p in range(30)]
-        cluster.alter(dict.fromkeys(tps, (2, 3)))
-        assert len(cluster.world.driver.take_sent()) == 2
-        assert writes(cluster).count(paths.topic("t")) == 1
-        for tp in tps:
-            cluster.change_isr(1, 2, 3, tp=tp)
-        cluster.world.driver.performed.clear()
-        cluster.notify(*tps)
-        assert all(cluster.stored(p) == ReplicaAssignment((2, 3)) for p in range(30))
-        assert writes(cluster).count(paths.topic("t")) == 1
-        assert len(cluster.world.driver.sent) <= 5
-
     def test_a_failed_log_directory_does_not_keep_a_replica_from_being_created_anew(self) -> None:
         """A replica that is being added and exists already is announced as new until in sync."""
         cluster = Cluster(ReplicaAssignment((2, 3, 1), (2, 3), (1,)), isr=(1, 2), leader=1)
@@ -81,28 +64,6 @@ class TestBeginning:
         state = cluster.state()
         assert (state.leader, state.isr) == (1, (1, 2))
         assert cluster.active.context.partition_state(T0) is PartitionState.ONLINE
-
-    def test_where_there_never_was_a_leader_nobody_is_told_of_another_order(self) -> None:
-        cluster = Cluster(brokers=(1, 2))
-        cluster.world.create_topic("t", {0: (8, 9)})
-        cluster.start()
-        cluster.ask({T0: (9, 8)})
-        assert cluster.stored() == ReplicaAssignment((9, 8))
-        assert not cluster.world.log.errors("New leader epochs not written")
-        assert cluster.active.context.partition_state(T0) is PartitionState.NEW
-
-    def test_a_topic_that_vanishes_meanwhile_disturbs_no_other(self) -> None:
-        cluster = Cluster((1, 2))
-        cluster.world.create_topic("u", {0: (1, 2)})
-        cluster.start()
-        cluster.world.delete(paths.topic("u"))
-        u0 = TopicPartition("u", 0)
-        results = cluster.alter({u0: (3,), T0: (2, 3)})
-        assert results[u0].error_code == -1
-        assert results[T0].error_code == 0
-        assert cluster.stored().adding_replicas == (3,)
-        cluster.world.run(process_topic_change(cluster.active))
-        assert list(cluster.active.context.cluster.partitions_being_reassigned) == [T0]
 
 
 class TestCompletion:
@@ -133,15 +94,6 @@ class TestCompletion:
         }
         assert not context.cluster.partitions_being_reassigned
 
-    def test_everybody_is_told_of_the_final_state(self) -> None:
-        cluster = Cluster((1,)).start()
-        cluster.move(2)
-        cluster.sync(1, 2)
-        last = [s for s in cluster.world.driver.sent if T0 in s.partitions][-1]
-        assert last.partitions[T0].leader_and_isr == cluster.state()
-        assert last.partitions[T0].assignment == ReplicaAssignment((2,))
-        assert set(last.update_metadata_receivers) == {1, 2, 3, 4, 5}
-
     def test_with_its_target_down_it_waits_and_takes_four_epochs_in_all(self) -> None:
         cluster = Cluster((1,), brokers=(1, 3)).start()
         cluster.ask({T0: (2,)})
@@ -151,39 +103,6 @@ class TestCompletion:
         cluster.sync(1, 2)
         assert cluster.leadership() == (2, (2,), 4)
         assert cluster.requested() is None
-
-    def test_one_that_arrives_costs_nothing_for_those_on_their_way(self) -> None:
-        cluster = Cluster(*[(1,)] * 30).start()
-        cluster.alter({TopicPartition("t", p): (2,) for p in range(30)})
-        cluster.forget()
-        cluster.sync(1, 2, tp=TopicPartition("t", 7))
-        touched = {
-            path
-            for effect in cluster.world.driver.performed
-            if isinstance(effect, effects.ReadData)
-            for path in effect.paths
-        } | set(writes(cluster))
-        assert touched == {
-            paths.topic("t"),
-            paths.partition_state(TopicPartition("t", 7)),
-            paths.REASSIGN_PARTITIONS,
-            strays_of(1, "t"),
-        }
-
-    def test_a_preferred_election_in_between_costs_one_epoch_more(self) -> None:
-        cluster = Cluster((1, 2), leader=1, brokers=(1, 2)).start()
-        cluster.ask({T0: (2, 1, 3)})
-        cluster.world.run(
-            cluster.active.partitions.handle_state_changes(
-                [T0], PartitionState.ONLINE, election.PREFERRED
-            )
-        )
-        assert cluster.leadership() == (2, (1, 2), 2)
-        cluster.sync(1, 2)
-        assert cluster.leadership()[2] == 2
-        cluster.world.start_broker(3)
-        cluster.sync(1, 2, 3)
-        assert cluster.leadership() == (2, (1, 2, 3), 3)
 
     def test_a_shrink_needs_no_waiting(self) -> None:
         cluster = Cluster((1, 2, 3)).start()
@@ -260,19 +179,3 @@ class TestCompletion:
         client.missing.clear()
         cluster.world.run(process_watch_check(cluster.active))
         assert cluster.stored() == ReplicaAssignment((2, 3))
-
-    def test_what_a_broker_has_refused_or_lost_is_forgotten_when_its_replica_leaves(self) -> None:
-        cluster = Cluster((1, 2), (1, 2)).start()
-        refusals = cluster.active.context.refusals
-        refusals.update(2, refused={T0: "UNKNOWN_SERVER_ERROR", T1: "X"}, done=())
-        cluster.active.context.set_replicas_on_offline_dirs(2, [T0, T1])
-        cluster.move(1)
-        assert list(cluster.active.context.replicas_on_offline_dirs(2)) == [T1]
-        assert cluster.stored() == ReplicaAssignment((1,))
-        assert dict(refusals.on_broker(2)) == {T1: "X"}
-
-    def test_a_replica_that_leaves_on_a_dead_broker_keeps_nothing_from_ending(self) -> None:
-        cluster = Cluster((1, 9), isr=(1,)).start()
-        cluster.move(1, 2)
-        cluster.sync(1, 2)
-        assert cluster.stored() == ReplicaAssignment((1, 2))

@@ -18,7 +18,6 @@ from regent.protocol.control_requests import (
     StopReplicaPartition,
     StopReplicaResponse,
 )
-from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import Cluster
@@ -73,38 +72,6 @@ class TestOrigins:
         cluster.forget()
         cluster.start_broker(1)
         assert [s[0::3] for s in stop_replica(cluster.world.driver.sent)] == [(1, True)]
-
-    def test_a_replica_that_was_deleted_before_is_not_created_again(self) -> None:
-        cluster = Cluster(ReplicaAssignment((3, 1, 2), (3,), (1, 2)), isr=(3, 2), leader=3)
-        cluster.fail_over()
-        sent = cluster.world.driver.sent
-        assert 1 not in leader_and_isr(sent)
-        assert leader_and_isr(sent)[2] == {T0: False}, "it is in sync: phase B had not come so far"
-        assert [b for b, _, _, delete in stop_replica(sent) if delete] == [1, 2]
-        assert cluster.stored() == ReplicaAssignment((3,))
-
-    def test_only_the_request_may_linger_and_costs_one_epoch(self) -> None:
-        cluster = Cluster((3,))
-        cluster.world.put(
-            paths.REASSIGN_PARTITIONS,
-            b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[3]}]}',
-        )
-        cluster.fail_over()
-        assert cluster.requested() is None
-        assert cluster.leadership() == (3, (3,), 1)
-
-    def test_the_request_node_wins_over_what_is_under_way(self) -> None:
-        cluster = Cluster(ReplicaAssignment((3, 1), (3,), (1,)), isr=(1,))
-        cluster.world.put(
-            paths.REASSIGN_PARTITIONS,
-            b'{"version":1,"partitions":[{"topic":"t","partition":0,"replicas":[4]}]}',
-        )
-        cluster.fail_over()
-        assert cluster.stored() == ReplicaAssignment((4, 1), (4,), (1,))
-        assert [(b, d) for b, _, _, d in stop_replica(cluster.world.driver.sent)] == [
-            (3, False),
-            (3, True),
-        ]
 
     def test_a_connection_lost_in_the_middle_is_put_right_by_the_next_term(self) -> None:
         cluster = Cluster((1,)).start()

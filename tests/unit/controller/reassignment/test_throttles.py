@@ -19,8 +19,6 @@ from regent.controller.reassignment.reassignments import abandon
 from regent.controller.term.watch_check import process_watch_check
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
-from regent.model.partition import ReplicaAssignment, TopicPartition
-from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change, decode_entity_config, encode_entity_config
 from regent.zk_data.operations import SetData
@@ -33,7 +31,6 @@ from regent.zk_data.throttles import (
     THROTTLED_TOPICS,
     throttled_topic,
 )
-from regent.zk_data.topics import TopicZNode, encode_topic
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
 from tests.unit.controller.reassignment.moving import Cluster
@@ -116,36 +113,6 @@ def test_copies_are_throttled_before_they_begin_and_not_when_they_have_arrived()
     assert_nothing_is_left(cluster)
 
 
-def test_the_view_says_what_is_throttled() -> None:
-    cluster = Cluster((1, 2), (1, 2)).start()
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-
-    def shown() -> list[int | None]:
-        view = topic_view(cluster.active.context, "t")
-        assert view is not None
-        return [partition.throttle for partition in view.partitions]
-
-    assert shown() == [RATE, None]
-    cluster.world.driver.views.clear()
-    cluster.sync(1, 2, 3)
-    assert shown() == [None, None]
-    assert frozenset({"t"}) in cluster.world.driver.views
-
-
-@pytest.mark.parametrize(("low", "high"), [(T0, T1), (T1, T0)])
-@pytest.mark.parametrize("is_lowered", [True, False])
-def test_where_moves_ask_for_several_rates_the_lowest_counts(
-    low: TopicPartition, high: TopicPartition, is_lowered: bool
-) -> None:
-    cluster = Cluster((1, 2), (1, 2)).start()
-    asked = [(high, RATE), (low, 5)]
-    for tp, rate in asked if is_lowered else reversed(asked):
-        cluster.alter({tp: (2, 3)}, throttle=rate)
-    assert rates(cluster)[3] == (None, "5")
-    cluster.sync(1, 2, 3, tp=low)
-    assert rates(cluster)[3] == (None, str(RATE))
-
-
 @pytest.mark.parametrize("rate", [5, 3 * RATE])
 def test_a_partition_on_its_way_gets_another_rate(rate: int) -> None:
     cluster = Cluster((1, 2)).start()
@@ -159,41 +126,11 @@ def test_a_partition_on_its_way_gets_another_rate(rate: int) -> None:
     assert cluster.stored().is_being_reassigned
 
 
-def test_who_says_nothing_of_throttles_leaves_them() -> None:
-    cluster = Cluster((1, 2)).start()
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-    cluster.alter({T0: (2, 4)})
-    assert rates(cluster)[1] == (str(RATE), None)
-    cluster.sync(1, 2, 4)
-    assert_nothing_is_left(cluster)
-
-
 def test_a_deletion_of_the_topic_leaves_no_throttle() -> None:
     cluster = Cluster((1, 2)).start()
     cluster.alter({T0: (2, 3)}, throttle=RATE)
     cluster.world.run(abandon(cluster.active, ["t"]))
     assert_nothing_is_left(cluster)
-
-
-def test_what_others_throttle_stays() -> None:
-    cluster = Cluster((1, 2)).start()
-    set_topic_config(cluster, retention_ms="7", follower_replication_throttled_replicas="0:3,1:9")
-    set_broker_config(cluster, 3, {FOLLOWER_RATE: "77", "log.cleaner.threads": "2"})
-    set_broker_config(cluster, 1, {"log.cleaner.threads": "2"})
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-    assert lists(cluster) == ("0:2,0:1", "0:3,1:9")
-    assert rates(cluster)[3] == (None, "77")
-    cluster.sync(1, 2, 3)
-    assert config_at(cluster, paths.topic_config("t")) == {
-        "retention.ms": "7",
-        FOLLOWER_REPLICAS: "0:3,1:9",
-    }
-    assert config_at(cluster, paths.broker_config(1)) == {"log.cleaner.threads": "2"}
-    assert config_at(cluster, paths.broker_config(3)) == {
-        FOLLOWER_RATE: "77",
-        "log.cleaner.threads": "2",
-    }
-    assert not cluster.world.exists(throttled_topic("t"))
 
 
 @pytest.mark.parametrize(
@@ -243,17 +180,6 @@ def test_a_rate_for_all_brokers_that_cannot_be_read_does_not_count(content: byte
     assert rates(cluster)[3] == (None, str(RATE))
 
 
-def test_a_topic_all_of_which_others_throttle_keeps_its_list() -> None:
-    cluster = Cluster((1, 2)).start()
-    set_topic_config(cluster, follower_replication_throttled_replicas="*")
-    cluster.alter({T0: (2, 3)}, throttle=RATE)
-    assert lists(cluster) == ("0:2,0:1", "*")
-    assert rates(cluster)[3] == (None, str(RATE))
-    cluster.sync(1, 2, 3)
-    assert lists(cluster) == (None, "*")
-    assert rates(cluster) == {}
-
-
 def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() -> None:
     cluster = Cluster((1, 2)).start()
     cluster.alter({T0: (2, 3)}, throttle=RATE)
@@ -265,17 +191,6 @@ def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() 
 
 
 class TestInterruptions:
-    def test_a_controller_that_follows_removes_what_has_ended_meanwhile(self) -> None:
-        """A broker's controller completes reassignments, and knows nothing of throttles."""
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.world.put(
-            paths.topic("t"),
-            encode_topic(TopicZNode(None, {0: ReplicaAssignment((2, 3))})),
-        )
-        cluster.fail_over()
-        assert_nothing_is_left(cluster)
-
     @pytest.mark.parametrize("skip", range(12))
     @pytest.mark.parametrize("is_lost", [False, True], ids=["not written", "answer lost"])
     def test_wherever_it_stops_no_throttle_stays(self, skip: int, is_lost: bool) -> None:
@@ -295,17 +210,6 @@ class TestInterruptions:
         if cluster.stored().is_being_reassigned:
             cluster.sync(1, 2, 3)
         assert_nothing_is_left(cluster)
-
-    def test_a_topic_that_was_created_again_keeps_the_throttles_it_got_from_others(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.world.delete(paths.topic("t"))
-        cluster.world.create_topic("t", {0: (1, 2)})
-        set_topic_config(cluster, follower_replication_throttled_replicas="0:3")
-        cluster.fail_over()
-        assert lists(cluster) == (None, "0:3")
-        assert rates(cluster) == {}
-        assert not cluster.world.exists(throttled_topic("t"))
 
 
 class TestWhatCannotBeWritten:
@@ -332,45 +236,6 @@ class TestWhatCannotBeWritten:
         assert (lists(cluster), rates(cluster)) == before
         cluster.sync(1, 2, 3)
         assert cluster.stored().replicas == (2, 3)
-
-    def test_a_move_that_was_not_throttled_is_not_for_a_target_that_it_does_not_get(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=None)
-        good = cluster.world.node(paths.topic("t"))
-        cluster.world.put(paths.topic("t"), b"{")
-        assert cluster.alter({T0: (2, 4)}, throttle=RATE)[T0].error_code
-        cluster.world.put(paths.topic("t"), good.data)
-        assert cluster.stored().target_replicas == (2, 3)
-        assert_nothing_is_left(cluster)
-
-    def test_a_topic_whose_configuration_cannot_be_read_does_not_move(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.world.put(paths.topic_config("t"), b"{")
-        results = cluster.alter({T0: (2, 3)}, throttle=RATE)
-        assert "/config/topics/t" in results[T0].message
-        assert not cluster.stored().is_being_reassigned
-        assert rates(cluster) == {}
-
-    def test_a_removal_that_failed_is_tried_again(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        good = cluster.world.node(paths.broker_config(3))
-        cluster.world.put(paths.broker_config(3), b"{")
-        cluster.sync(1, 2, 3)
-        assert cluster.world.log.errors("Throttles of brokers not changed")
-        cluster.world.put(paths.broker_config(3), good.data)
-        cluster.world.run(process_watch_check(cluster.active))
-        assert_nothing_is_left(cluster)
-
-    @pytest.mark.parametrize("code", ["NOAUTH", "QUOTAEXCEEDED"])
-    def test_a_partition_whose_throttle_zookeeper_refuses_does_not_move(self, code: str) -> None:
-        cluster = Cluster((1, 2)).start()
-        prefix = paths.broker_config(3)
-        cluster.world.driver.before = denying(prefix, effects.Multi, code=code)
-        results = cluster.alter({T0: (2, 3)}, throttle=RATE)
-        assert f"ZooKeeper answered {code} for {prefix}" in results[T0].message
-        assert not cluster.stored().is_being_reassigned
-        assert_nothing_is_left(cluster)
 
     def test_a_removal_that_zookeeper_refuses_is_tried_again(self) -> None:
         cluster = Cluster((1, 2)).start()
@@ -402,18 +267,3 @@ class TestWhatCannotBeWritten:
         cluster.start()
         assert cluster.world.log.errors("Malformed note")
         assert cluster.world.exists(throttled_topic("t"))
-
-
-def test_partitions_of_topics_without_a_throttle_cost_nothing() -> None:
-    cluster = Cluster((1, 2)).start()
-    cluster.move(2, 3)
-    cluster.sync(1, 2, 3)
-    touched = [
-        path
-        for effect in cluster.world.driver.performed
-        if isinstance(effect, effects.ReadData)
-        for path in effect.paths
-        if path.startswith(paths.CONFIG)
-    ]
-    assert touched == []
-    assert TopicPartition("t", 0) in cluster.active.context.cluster.leadership

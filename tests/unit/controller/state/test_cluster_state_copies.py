@@ -78,21 +78,5 @@ def test_copies_of_copies_go_their_own_ways(steps: list[tuple[int, str]]) -> Non
         assert described(copy) == described(alone)
 
 
-def test_partitions_are_copied_when_they_change_and_those_of_no_other_topic() -> None:
-    original = cluster()
-    copy = original.copy_topics()
-    for topic in original.topics:
-        assert copy.partitions_of(topic) is original.partitions_of(topic)
-    copy.add_topic("a", uuid.UUID(int=9))
-    copy.set_assignments("a", {})
-    assert copy.partitions_of("a") is original.partitions_of("a")
-    copy.set_assignments("a", {A0: ReplicaAssignment((3,))})
-    own = copy.partitions_of("a")
-    assert own is not original.partitions_of("a")
-    assert copy.partitions_of("b") is original.partitions_of("b")
-    copy.set_assignments("a", {A1: ReplicaAssignment((3,))})
-    assert copy.partitions_of("a") is own
-
-
 def test_topics_of_a_copy_are_in_order_of_their_names() -> None:
     assert list(cluster().copy_topics().topics) == ["a", "b", "b_c"]

@@ -147,23 +147,6 @@ def test_the_counts_of_partitions_equal_a_recount_after_every_step(
         assert context.new_partition_count == states.count(PartitionState.NEW)
 
 
-@given(st.lists(st.tuples(st.sampled_from(PARTITIONS), st.sampled_from(PartitionState))))
-def test_states_are_what_was_last_set(
-    changes: list[tuple[TopicPartition, PartitionState]],
-) -> None:
-    context = make_context(1)
-    last: dict[TopicPartition, PartitionState] = {}
-    for tp, state in changes:
-        context.set_partition_state(tp, state)
-        if state is PartitionState.NON_EXISTENT:
-            last.pop(tp, None)
-        else:
-            last[tp] = state
-    assert dict(context.partition_states) == last
-    waiting = [tp for tp, s in last.items() if s in (PartitionState.NEW, PartitionState.OFFLINE)]
-    assert sorted(context.partitions_without_leader) == sorted(waiting)
-
-
 BROKERS = (1, 2, 3)
 replica_lists = st.lists(st.sampled_from(BROKERS), unique=True, max_size=3).map(tuple)
 partitions = st.sampled_from(PARTITIONS)
@@ -291,17 +274,6 @@ def test_whatever_happens_what_is_kept_equals_a_recount(steps: list[Step]) -> No
         after = _pictures(context)
         changed = {t for t in before | after if before.get(t) != after.get(t)}
         assert changed <= set(context.cluster.take_changed_topics())
-
-
-def test_topics_that_metrics_do_not_tell_apart_are_found_without_a_search() -> None:
-    context = make_context()
-    for topic in ("a.b", "a_b", "ab"):
-        context.cluster.add_topic(topic, None)
-    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a.b", "a_b"]
-    context.remove_topic("a.b")
-    assert list(context.cluster.topics_with_metric_name("a_b")) == ["a_b"]
-    context.remove_topic("a_b")
-    assert list(context.cluster.topics_with_metric_name("a_b")) == []
 
 
 @pytest.mark.usefixtures("without_the_collector")

@@ -33,12 +33,6 @@ def context_with(assignment: ReplicaAssignment, current: LeaderAndIsr | None) ->
 
 
 class TestCount:
-    def test_a_partition_without_a_leader_counts_and_one_that_never_had_one_does_not(self) -> None:
-        context = context_with(ReplicaAssignment((1, 2)), led_by(-1))
-        assert context.balance.imbalance_count == 1
-        context = context_with(ReplicaAssignment((1, 2)), None)
-        assert context.balance.imbalance_count == 0
-
     @pytest.mark.parametrize(
         ("leader", "isr", "imbalanced"),
         [
@@ -68,18 +62,6 @@ class TestCount:
         assert balance.known_imbalance_count is None
         assert not balance.count_some(1)
         assert balance.known_imbalance_count == 1
-
-    def test_a_topic_that_is_queued_for_deletion_twice_is_left_out_once(self) -> None:
-        context = context_with(ReplicaAssignment((1, 2)), led_by(2))
-        assert context.balance.imbalance_count == 1
-        context.queue_topic_for_deletion("t")
-        assert context.balance.imbalance_count == 0
-        context.queue_topic_for_deletion("t")
-        assert context.balance.imbalance_count == 0
-        context.cluster.set_leadership({TP: led_by(3)})
-        assert context.balance.imbalance_count == 0
-        context.remove_topic("t")
-        assert context.balance.imbalance_count == 0
 
 
 CHANGES: dict[str, Callable[[ControllerContext, TopicPartition, int], None]] = {

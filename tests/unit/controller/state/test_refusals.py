@@ -97,39 +97,6 @@ class TestTaken:
         assert refused(active) == dict.fromkeys(("t-0 on 2", "t-1 on 2"), "UNKNOWN_SERVER_ERROR")
         assert active.context.refusals.count == 2
 
-    def test_the_log_names_the_request_the_errors_and_some_of_the_replicas(
-        self, world: World, active: ActiveController
-    ) -> None:
-        answer(world, active, 1, {T0: UNKNOWN_SERVER_ERROR, U0: UNKNOWN_TOPIC_OR_PARTITION}, T1)
-        (reported,) = world.log.errors("Replicas refused by their broker")
-        assert reported == {
-            "broker": 1,
-            "request": "LeaderAndIsr",
-            "errors": {"UNKNOWN_SERVER_ERROR": 1, "UNKNOWN_TOPIC_OR_PARTITION": 1},
-            "count": 2,
-            "replicas": ["t-0", "u-0"],
-        }
-
-    def test_however_many_are_refused_the_log_and_the_sample_stay_small(
-        self, world: World, active: ActiveController
-    ) -> None:
-        world.create_topic("many", dict.fromkeys(range(100), (1, 2)), seen_by=active)
-        answer(world, active, 1, {}, *active.context.cluster.partitions_of("many"), error_code=-1)
-        (reported,) = world.log.errors("Replicas refused by their broker")
-        names = reported["replicas"]
-        assert isinstance(names, list)
-        assert (len(names), reported["count"]) == (20, 100)
-        assert len(active.context.refusals.sample()) == 20
-        assert active.context.refusals.count == 100
-
-    def test_the_same_refusal_again_is_no_news(
-        self, world: World, active: ActiveController
-    ) -> None:
-        for _ in range(2):
-            answer(world, active, 1, {T0: UNKNOWN_SERVER_ERROR})
-        assert len(world.log.errors("Replicas refused by their broker")) == 1
-        assert world.driver.views == [frozenset({"t"})]
-
 
 class TestNormalAnswers:
     @pytest.mark.parametrize("code", [STALE_CONTROLLER_EPOCH, KAFKA_STORAGE_ERROR])

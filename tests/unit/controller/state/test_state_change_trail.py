@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from collections.abc import Mapping
-
-import pytest
 
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
@@ -54,26 +51,6 @@ class TestWhatIsKept:
         record(trail, T0, 5, 5)
         assert epochs(trail, T0) == [5]
 
-    def test_who_shares_states_shares_the_trail_and_counts_all_the_same(self) -> None:
-        trail = StateChangeTrail(per_partition=2)
-        before, other = state(0, 2), state(0, 2, 1)
-        some = [TopicPartition("t", i) for i in range(4)]
-        known = dict.fromkeys(some[:3], before) | {some[3]: other}
-        for epoch in (1, 2, 3):
-            trail.record(ChangeKind.WRITTEN, dict.fromkeys(some, state(epoch, 1)), known=known)
-            trails = [trail.partitions[tp] for tp in some]
-            assert trails[0] is trails[1] is trails[2] is not trails[3]
-            assert len(trail) == 4 * min(epoch, 2)
-        kept = trail.partitions[some[0]]
-        assert (kept.before, kept.dropped) == (state(1, 1), 1)
-        assert epochs(trail, some[3]) == [2, 3]
-
-    def test_some_change_and_others_do_not(self) -> None:
-        trail = StateChangeTrail()
-        same = state(1, 1)
-        trail.record(ChangeKind.WRITTEN, {T0: same, T1: same}, known={T0: same, T1: state(0, 1)})
-        assert list(trail.partitions) == [T1]
-
     def test_the_oldest_changes_of_a_partition_go_first(self) -> None:
         trail = StateChangeTrail(per_partition=3)
         record(trail, T0, 1, 2, 3, 4, 5)
@@ -95,13 +72,6 @@ class TestWhatIsKept:
         gone = [p for p in range(20) if TopicPartition("t", p) not in trail.partitions]
         assert gone == [1, 2, 3]
         assert trail.evicted_partitions == 3
-
-    def test_one_event_may_be_larger_than_everything_that_is_kept(self) -> None:
-        trail = StateChangeTrail(in_all=10)
-        changes = {TopicPartition("t", p): state(1, 1) for p in range(100)}
-        trail.record(ChangeKind.WRITTEN, changes, known=NOBODY)
-        assert len(trail) == len(trail.partitions) == 9
-        assert trail.evicted_partitions == 91
 
     def test_the_count_of_changes_is_true_whatever_happens(self) -> None:
         trail = StateChangeTrail(per_partition=2, in_all=7)
@@ -158,14 +128,6 @@ class TestCauses:
         assert kinds == [started, deletion, started, CauseKind.OTHER]
         assert trail.broker_causes[1].kind is CauseKind.BROKER_STARTED
 
-    def test_a_failed_event_leaves_no_cause_behind(self) -> None:
-        trail = StateChangeTrail()
-        trail.begin_event("BrokerChange", 1)
-        with pytest.raises(LookupError), trail.because(CauseKind.BROKER_FAILED):
-            raise LookupError
-        record(trail, T0, 1)
-        assert trail.partitions[T0].changes[0].cause.kind is CauseKind.OTHER
-
 
 class TestTheClusterState:
     def test_what_is_loaded_is_no_change(self) -> None:
@@ -204,25 +166,3 @@ class TestTheClusterState:
         context.remove_topic("t")
         assert not context.trail.partitions
         assert "t" in context.trail.removed_topics
-
-
-class TestWhatItCosts:
-    def test_what_one_event_changes_shares_its_cause_and_its_states(self) -> None:
-        context = make_context(1, 2)
-        partitions = [TopicPartition("t", p) for p in range(5_000)]
-        context.cluster.load_leadership({tp: state(0, 1, 2) for tp in partitions})
-        after = {tp: state(1, 2) for tp in partitions}
-        tracemalloc.start()
-        try:
-            with context.trail.because(CauseKind.BROKER_FAILED, brokers=[make_broker(1)]):
-                context.cluster.set_leadership(after, ChangeKind.ELECTED_OFFLINE)
-            size, _ = tracemalloc.get_traced_memory()
-        finally:
-            tracemalloc.stop()
-        changes = [context.trail.partitions[tp].changes[0] for tp in partitions]
-        assert len({id(change.cause) for change in changes}) == 1
-        assert all(
-            change.after is context.cluster.leadership[tp]
-            for tp, change in zip(partitions, changes, strict=True)
-        )
-        assert size / len(partitions) < 300, "bytes for a partition that changes once"

@@ -50,13 +50,3 @@ class Walked(dict[int, PartitionThrottle]):
     def values(self) -> Any:
         Walked.times += 1
         return super().values()
-
-
-def test_a_topic_that_changes_costs_no_look_at_the_others() -> None:
-    throttles, partition = Throttles(), PartitionThrottle(100, leaders=(1,), followers=(2,))
-    for number in range(100):
-        throttles.set_topic(f"t{number}", TopicThrottle(1, Walked({0: partition})))
-    Walked.times = 0
-    throttles.set_topic("t7", None)
-    assert throttles.wanted_rates() == {1: BrokerThrottle(100, None), 2: BrokerThrottle(None, 100)}
-    assert Walked.times <= 1

@@ -54,13 +54,6 @@ class TestElection:
         assert epoch(world) == (b"1", context.term.epoch_zk_version) == (b"1", 1)
         assert holder(world) == CONTROLLER_ID
 
-    def test_the_node_goes_with_the_session(self) -> None:
-        world = World()
-        stand(world)
-        world.driver.client.close()
-        assert not world.exists(paths.CONTROLLER)
-        assert epoch(world)[0] == b"1"
-
     def test_a_holder_is_replaced_in_one_transaction(self) -> None:
         world = World()
         world.elect_rival()
@@ -247,15 +240,6 @@ class TestAnotherRegentThatLeads:
         world.deliver(controller)
         assert world.holder() == CONTROLLER_ID
         assert controller.life.refusal is None
-
-    def test_a_controller_that_was_deposed_does_not_fight(self) -> None:
-        world = World()
-        world.start_broker(1)
-        controller = world.active_controller()
-        self.other(world)
-        world.deliver(controller)
-        world.process(controller, world.driver.timers["reelect"].event)
-        assert holder(world) == self.OTHER
 
 
 class TestWatch:

@@ -55,13 +55,6 @@ def test_a_broker_that_was_the_controller_is_noted_and_named_at_the_hand_back(
     assert hand_back(world, controller) == [[1]]
 
 
-def test_a_restart_is_the_end_of_it(world: World) -> None:
-    controller = world.active_controller()
-    world.bounce_broker(1)
-    world.deliver(controller)
-    assert hand_back(world, controller) == []
-
-
 def test_those_of_earlier_terms_are_known_to_every_later_one(world: World) -> None:
     hand_back(world, world.active_controller())
     world.elect_broker(2)
@@ -75,12 +68,6 @@ def test_notes_about_former_lives_go(world: World) -> None:
     world.stop_broker(1)
     world.active_controller()
     assert noted(world) == {}
-
-
-def test_the_note_about_a_former_life_is_replaced(world: World) -> None:
-    world.put(DEPOSED.path(1), encode_broker_note(3))
-    world.active_controller()
-    assert noted(world) == {1: life_of(world, 1)}
 
 
 def test_a_node_that_a_former_process_has_left_says_nothing_about_the_broker() -> None:

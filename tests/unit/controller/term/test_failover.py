@@ -6,17 +6,11 @@ import uuid
 
 import pytest
 
-from regent.controller import effects, giving_way
-from regent.controller.configs.config_changes import process_config_change
+from regent.controller import effects
 from regent.controller.events import TopicDeletion
 from regent.controller.state.states import PartitionState, ReplicaState
-from regent.controller.term.failover import (
-    on_controller_failover,
-)
-from regent.controller.transitions import first_announcement
-from regent.model.errors import ControllerMovedError, UnexpectedZooKeeperError
+from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import (
-    NO_LEADER,
     LeaderAndIsr,
     TopicPartition,
 )
@@ -57,33 +51,6 @@ def writing(world: World, path: str) -> int:
     )
 
 
-class TestParts:
-    """The work on all partitions is done in parts, with others having the loop in between."""
-
-    def failed_over(self) -> World:
-        world = cluster(1, 2)
-        for topic in ("s", "t"):
-            world.create_topic(topic, {n: (1 + n % 2, 2 - n % 2) for n in range(5)})
-        world.set_state(T0, 1, (1, 2), leader_epoch=5)
-        world.set_state(T1, 3, (3, 1), leader_epoch=5)
-        world.fail_over()
-        return world
-
-    def test_small_parts_make_no_difference_but_that_others_have_their_turns(
-        self, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        whole = self.failed_over()
-        monkeypatch.setattr(giving_way, "PART", 2)
-        monkeypatch.setattr(first_announcement, "COLLECTED_AT_ONCE", 2)
-        in_parts = self.failed_over()
-
-        def turns(world: World) -> int:
-            return sum(isinstance(effect, effects.GiveWay) for effect in world.driver.performed)
-
-        assert turns(in_parts) > turns(whole) + 10
-        assert in_parts.driver.sent == whole.driver.sent
-
-
 class TestOrder:
     @pytest.fixture
     def world(self) -> World:
@@ -111,25 +78,6 @@ class TestOrder:
         assert world.zookeeper.children(paths.ISR_CHANGE_NOTIFICATION) == ()
         assert world.zookeeper.children(paths.LOG_DIR_EVENT_NOTIFICATION) == ()
 
-    def test_brokers_topics_and_states_are_read_in_this_order(self, world: World) -> None:
-        read = (
-            paths.BROKER_IDS,
-            paths.BROKER_TOPICS,
-            paths.topic("t"),
-            paths.partition_state(T0),
-        )
-        positions = [reading(world, path) for path in read]
-        assert positions == sorted(positions)
-
-    def test_they_are_those_of_the_term(self) -> None:
-        world = cluster(1, 2)
-        term = world.fail_over().context.term
-        (channels,) = world.driver.channels
-        assert (channels.controller_epoch, channels.epoch_zk_version) == (
-            term.epoch,
-            term.epoch_zk_version,
-        )
-
     def test_the_list_of_live_brokers_is_sent_before_anything_that_may_take_long(
         self, world: World
     ) -> None:
@@ -145,13 +93,6 @@ class TestOrder:
         assert sent < asked
         assert sent < reading(world, paths.BROKER_TOPICS)
 
-    def test_the_list_of_live_brokers_is_announced_before_any_leader(self, world: World) -> None:
-        first = world.driver.sent[0]
-        assert first.update_metadata_receivers == (1, 2)
-        assert tuple(first.partitions) == ()
-        assert first.leader_and_isr == {}
-        assert list(first.brokers) == [1, 2]
-
     def test_then_every_broker_gets_all_its_replicas_at_once(self, world: World) -> None:
         second = world.driver.sent[1]
         assert second.leader_and_isr == {1: {T0: False, T1: False}, 2: {T1: False}}
@@ -165,26 +106,8 @@ class TestOrder:
         assert fourth.partitions[T0].leader_and_isr == LeaderAndIsr(1, 7, (1,), 1, 2)
         assert world.state(T0) == LeaderAndIsr(1, 7, (1,), 1, 2)
 
-    def test_deletions_are_resumed_after_the_elections(self, world: World) -> None:
-        deleting = [i for i, r in enumerate(world.driver.sent) if stop_replica([r])]
-        assert deleting
-        assert min(deleting) > 3
-
 
 class TestLoading:
-    def test_everything_is_read_in_a_handful_of_effects(self) -> None:
-        world = cluster(1, 2, 3)
-        for i in range(50):
-            world.create_topic(f"t{i}", {0: (1, 2), 1: (2, 3)}, topic_id=uuid.UUID(int=i + 9))
-            for p in (0, 1):
-                world.set_state(TopicPartition(f"t{i}", p), p + 1, (p + 1, p + 2))
-        world.driver.performed.clear()
-        active = world.fail_over()
-        assert active.context.cluster.partition_count == 100
-        reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
-        assert len(reads) < 10
-        assert len(world.driver.sent) == 2
-
     def test_what_has_a_leader_is_online_and_what_never_had_one_is_born(self) -> None:
         world = cluster(1, 2)
         world.create_topic("t", {0: (1, 2), 1: (2, 1)})
@@ -254,26 +177,6 @@ class TestLoading:
             world.put(paths.broker_config(None), config.encode())
         assert world.fail_over().context.cluster.unclean_leader_election_default is expected
 
-    def test_config_changes_of_the_past_are_not_looked_at_again(self) -> None:
-        world = cluster(1)
-        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "false"})
-        world.set_state(T0, 2, (2,))
-        world.notify_config_change("topics/t")
-        active = world.fail_over()
-        world.create_topic("t", {0: (2, 1)}, config={UNCLEAN: "true"})
-        world.run(process_config_change(active))
-        assert active.context.partition_state(T0) is PartitionState.OFFLINE
-
-    def test_a_controller_that_has_moved_meanwhile_stops_at_its_first_write(self) -> None:
-        world = cluster(1)
-        world.create_topic("t", {0: (1,)})
-        active = world.elect()
-        world.elect_rival()
-        with pytest.raises(ControllerMovedError):
-            world.run(on_controller_failover(active))
-        assert [requests.leader_and_isr for requests in world.driver.sent] == [{}]
-        assert world.state(T0) is None
-
 
 class TestWatches:
     def test_everything_that_can_change_is_watched(self) -> None:
@@ -333,31 +236,3 @@ class TestDeletions:
         assert {s[0] for s in stop_replica(world.driver.sent) if s[3]} == {1, 2}
         assert context.replica_state(1, T0) is ReplicaState.DELETION_STARTED
         assert context.offline_partition_count == 0
-
-
-def test_partitions_of_a_topic_are_announced_next_to_each_other() -> None:
-    """Whichever brokers host them: a request names each topic once then."""
-    world = World()
-    world.start_broker(1, 2, 3)
-    for topic in ("b", "a"):
-        world.create_topic(topic, {0: (1, 2), 1: (2, 3), 2: (3, 1)})
-        for partition, leader in enumerate((1, 2, 3)):
-            world.set_state(TopicPartition(topic, partition), leader, (leader,), leader_epoch=5)
-    world.fail_over()
-    announced = next(list(batch.partitions) for batch in world.driver.sent if batch.partitions)
-    assert announced == [TopicPartition(topic, p) for topic in ("a", "b") for p in range(3)]
-
-
-def test_what_no_live_broker_hosts_is_announced_once_it_has_no_leader() -> None:
-    """Its former leader is dead: nobody is to be sent there."""
-    world = World()
-    world.start_broker(1)
-    hosted, dead = TopicPartition("t", 0), TopicPartition("t", 1)
-    world.create_topic("t", {0: (1, 2), 1: (2,)})
-    world.set_state(hosted, 1, (1,), leader_epoch=5)
-    world.set_state(dead, 2, (2,), leader_epoch=5)
-    world.fail_over()
-    sent = [batch.partitions for batch in world.driver.sent if batch.partitions]
-    assert list(sent[0]) == [hosted]
-    assert all(p[dead].leader_and_isr.leader == NO_LEADER for p in sent if dead in p)
-    assert any(dead in p for p in sent)

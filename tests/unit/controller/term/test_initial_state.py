@@ -128,23 +128,6 @@ def test_topics_that_cannot_be_read_are_named(world: World, standby: Standby) ->
     assert {"broken", "half"} <= set(cluster.take_changed_topics())
 
 
-def test_the_same_requests_are_sent_as_after_reading_everything() -> None:
-    def sent_with(standby: Standby) -> list[object]:
-        made = World()
-        made.start_broker(1, 2)
-        for topic in ("z", "b", "m"):
-            made.create_topic(topic, {0: (3, 1), 1: (1, 2)}, topic_id=uuid.UUID(int=ord(topic)))
-            made.set_state(TopicPartition(topic, 0), 3, (3, 1), leader_epoch=5)
-        made.driver.standby = lambda: standby(made)
-        made.fail_over()
-        return [
-            (list(batch.partitions), batch.leader_and_isr, batch.update_metadata_receivers)
-            for batch in made.driver.sent
-        ]
-
-    assert sent_with(copy_of) == sent_with(no_copy)
-
-
 def test_the_copy_is_asked_for_after_notifications_were_dropped(world: World) -> None:
     """They announce what the copy has to have."""
     notification = paths.isr_change_notification("isr_change_0000000001")
@@ -229,19 +212,3 @@ def test_what_was_prepared_is_sent_as_it_is(world: World) -> None:
     assert first.partitions[v0] is made[v0]
     last = next(batch for batch in reversed(world.driver.sent) if T0 in batch.partitions)
     assert last.partitions[T0].leader_and_isr == active.context.cluster.leadership[T0]
-
-
-def test_the_copy_is_its_takers(world: World) -> None:
-    """The cache goes on to change, and so does the context."""
-    cache = StandbyCache()
-    cache.expect_anything(Listing.of([world.zookeeper.children(path) for path in LISTED]))
-    while reads := cache.next_reads(1_000):
-        cache.apply(reads, [world.zookeeper.get(path) for path in reads.paths])
-    world.driver.standby = cache.copy
-    before = dict(cache.cluster.leadership)
-    active = world.fail_over()
-    assert dict(cache.cluster.leadership) == before
-    known = active.context.cluster.leadership[T0]
-    cache.cluster.remove_topic("t")
-    assert active.context.cluster.leadership[T0] == known
-    assert active.context.cluster.partition_count == 3

@@ -12,8 +12,7 @@ from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from tests.support.broker_znodes import encode_isr_change_notification, encode_log_dir_event
-from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of, leader_and_isr
+from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of
 
 UNCLEAN = "unclean.leader.election.enable"
 
@@ -62,50 +61,6 @@ def test_nobody_is_elected_uncleanly_by_a_default_that_was_switched_off_meanwhil
     assert context.cluster.leadership[T0].isr == (1,)
     assert context.unclean_leader_elections == 0
     assert not context.cluster.unclean_leader_election_default
-
-
-def test_what_brokers_have_said_meanwhile_is_heard(world: World) -> None:
-    controller = world.active_controller()
-    world.driver.client.disconnect()
-    world.start_broker(1, port=9999)
-    world.set_state(T0, 1, (1,), leader_epoch=5)
-    world.put(
-        paths.isr_change_notification("isr_change_0000000001"),
-        encode_isr_change_notification([T0]),
-    )
-    world.put(paths.log_dir_event_notification("log_dir_event_0000000001"), encode_log_dir_event(2))
-    world.driver.client.reconnect()
-    world.driver.take_sent()
-    world.process(controller, e.SessionReconnected())
-    context = active_of(controller).context
-    assert context.cluster.brokers[1].endpoints[0].port == 9999
-    assert context.cluster.leadership[T0].isr == (1,)
-    assert leader_and_isr(world.driver.sent) == {2: {T0: False}}
-
-
-def test_all_watches_are_set_again(world: World) -> None:
-    controller = world.active_controller()
-    world.driver.client.disconnect()
-    world.driver.client.reconnect()
-    world.process(controller, e.SessionReconnected())
-    world.driver.client.take_events()
-    world.start_broker(1, port=9999)
-    world.start_broker(4)
-    world.create_topic("t", {0: (1, 2), 1: (2, 1)})
-    world.create_topic("u", {0: (2,)})
-    world.mark_for_deletion("x")
-    world.notify_config_change("topics/t")
-    world.elect_rival(2)
-    seen = {getattr(x, "path", "") for x in world.driver.client.take_events()}
-    assert seen == {
-        paths.broker_id(1),
-        paths.BROKER_IDS,
-        paths.topic("t"),
-        paths.BROKER_TOPICS,
-        paths.DELETE_TOPICS,
-        paths.CONFIG_CHANGES,
-        paths.CONTROLLER,
-    }
 
 
 @pytest.mark.parametrize("controller_id", [2, CONTROLLER_ID])

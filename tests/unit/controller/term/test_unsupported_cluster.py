@@ -146,18 +146,6 @@ def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
     assert not any(isinstance(x, effects.Multi) for x in world.driver.performed)
 
 
-def test_when_the_brokers_are_set_back_it_is_taken_over() -> None:
-    world = World()
-    world.start_broker(2, registration_version=5)
-    controller = world.controller()
-    world.process(controller, e.Startup(), e.Eligible())
-    world.stop_broker(2)
-    world.start_broker(2)
-    world.process(controller, world.driver.timers["reelect"].event)
-    assert controller.active is not None
-    assert controller.life.refusal is None
-
-
 @pytest.mark.parametrize("reason", ["brokers", "a migration", "another Regent"])
 def test_one_that_has_let_another_replica_go_first_does_not_say_why_for_ever(reason: str) -> None:
     """The other one is elected when the reason is gone."""
@@ -183,17 +171,6 @@ def test_one_that_has_let_another_replica_go_first_does_not_say_why_for_ever(rea
     world.process(controller, world.driver.timers["reelect"].event)
     assert controller.life.refusal is None
     assert controller.active is None
-
-
-def test_a_newer_broker_that_joins_ends_it() -> None:
-    world = World()
-    world.start_broker(1)
-    controller = world.active_controller()
-    world.start_broker(2, registration_version=5)
-    world.deliver(controller)
-    assert controller.active is None
-    assert world.holder() is None
-    assert controller.life.refusal is not None
 
 
 @pytest.mark.parametrize("is_registered_already", [False, True])

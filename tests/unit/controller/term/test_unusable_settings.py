@@ -7,7 +7,6 @@ import pytest
 from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.zk_data import paths
 from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.term.test_initial_state import copy_of
@@ -62,17 +61,6 @@ class TestControllerId:
         world.stop_broker(1, 2)
         assert self.refused(start(world), "ids up to 1000" if controller_id > 2 else "")
         assert not is_elected(world)
-
-    def test_drawn_ids_that_may_not_be_read_keep_nobody_from_being_elected(self) -> None:
-        world = with_id(CONTROLLER_ID)
-        world.put(paths.BROKER_SEQID)
-
-        def deny(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.ReadData) and paths.BROKER_SEQID in effect.paths:
-                raise UnexpectedZooKeeperError("NOAUTH", paths.BROKER_SEQID)
-
-        world.driver.before = deny
-        assert start(world).active is not None
 
     def test_one_that_brokers_have_drawn_is_refused_and_the_next_is_not(self) -> None:
         for controller_id, is_refused in ((1_003, True), (1_004, False)):

@@ -9,10 +9,9 @@ from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Check
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.unit.controller.processes import denying
-from tests.unit.controller.world import T0, World, active_of, leader_and_isr
+from tests.unit.controller.world import T0, World, active_of
 
 
 @pytest.fixture
@@ -33,17 +32,6 @@ def check(world: World, controller: KafkaController) -> None:
     world.process(controller, world.driver.timers.pop("watch check").event)
     enqueued, world.driver.enqueued = world.driver.enqueued, []
     world.process(controller, *enqueued)
-
-
-def written(world: World) -> list[object]:
-    """The operations that the core has asked for, without those that only look."""
-    return [
-        operation
-        for effect in world.driver.performed
-        if isinstance(effect, effects.Multi | effects.Write)
-        for operation in effect.operations
-        if not isinstance(operation, Check)
-    ]
 
 
 def test_a_controller_whose_epoch_somebody_has_written_is_elected_again(world: World) -> None:
@@ -69,24 +57,6 @@ def test_a_broker_that_is_gone_and_a_topic_that_came_are_found(world: World) -> 
     assert context.cluster.leadership[T0].leader == 2
     assert context.cluster.leadership[TopicPartition("u", 0)].leader == 2
     assert T0 in context.cluster.partitions_being_reassigned
-
-
-def test_a_rival_that_nobody_has_reported_is_obeyed(world: World) -> None:
-    controller = world.active_controller()
-    world.elect_rival()
-    lose_watches(world)
-    check(world, controller)
-    assert controller.active is None
-
-
-def test_nothing_is_done_where_nothing_was_missed(world: World) -> None:
-    controller = world.active_controller()
-    world.forget()
-    check(world, controller)
-    check(world, controller)
-    assert leader_and_isr(world.driver.sent) == {}
-    assert written(world) == []
-    assert controller.active is not None
 
 
 @pytest.mark.parametrize("closed", [paths.BROKER_IDS, paths.BROKER_TOPICS, paths.DELETE_TOPICS])
@@ -124,23 +94,6 @@ def test_a_parent_that_somebody_deleted_is_there_again_and_watched(world: World,
     check(world, controller)
     assert world.exists(path)
     assert controller.active is not None
-
-
-def test_a_parent_that_may_not_be_created_costs_no_controller(world: World) -> None:
-    controller = world.active_controller()
-    world.delete(paths.ISR_CHANGE_NOTIFICATION)
-    world.deliver(controller)
-
-    def deny(effect: effects.Effect[object]) -> None:
-        path = paths.ISR_CHANGE_NOTIFICATION
-        if isinstance(effect, effects.Write) and path in [op.path for op in effect.operations]:
-            raise UnexpectedZooKeeperError("QUOTAEXCEEDED", path)
-
-    world.driver.before = deny
-    check(world, controller)
-    assert controller.active is not None
-    (error,) = world.log.errors("A node that Kafka needs is missing and cannot be created")
-    assert "QUOTAEXCEEDED" in str(error["reason"])
 
 
 def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: World) -> None:

@@ -103,15 +103,6 @@ def test_a_token_that_is_renewed_at_the_same_moment_stays() -> None:
     assert world.log.errors(NOT_REMOVED) == []
 
 
-def test_one_that_a_broker_removes_at_the_same_moment_is_not_notified_twice() -> None:
-    world, controller = cluster()
-    issue(world, "gone", expires_in_ms=-1)
-    world.driver.before = once(effects.Multi, lambda: world.delete(f"{TOKENS}/gone"))
-    check(world, controller)
-    assert (left(world), notified(world)) == ([], [])
-    assert controller.active is not None
-
-
 @pytest.mark.parametrize(
     "error",
     [UnexpectedZooKeeperError("NOAUTH", TOKENS), ZooKeeperUnavailableError("connection lost")],
@@ -127,16 +118,6 @@ def test_what_zookeeper_refuses_is_left_to_the_next_check(error: RegentError) ->
     assert fields["token"] == "expired"
     check(world, controller)
     assert (left(world), notified(world)) == ([], ["expired"])
-
-
-def test_no_token_goes_without_its_notification() -> None:
-    world, controller = cluster()
-    issue(world, "expired", expires_in_ms=-1)
-    world.delete(CHANGES)
-    check(world, controller)
-    assert left(world) == ["expired"]
-    assert len(world.log.errors(NOT_REMOVED)) == 1
-    assert controller.active is not None
 
 
 def test_a_successor_is_not_disturbed() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
-from regent.controller import events as e
 from regent.model.cluster import Address
 from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
@@ -63,15 +62,6 @@ def test_the_topic_keeps_its_id_and_what_is_added_meanwhile() -> None:
     assert world.state(T1) is not None
 
 
-def test_growth_is_corrected() -> None:
-    world = world_of(1, 2)
-    world.create_topic("t", {0: (1,)})
-    controller = world.active_controller()
-    world.create_topic("t", {0: (1,), 1: (CONTROLLER_ID,)})
-    world.deliver(controller)
-    assert {p: a.replicas for p, a in world.topic("t").assignments.items()} == {0: (1,), 1: (2,)}
-
-
 @pytest.mark.parametrize("phantom", [CONTROLLER_ID, ANOTHER_REGENT])
 def test_a_failover_corrects_what_a_predecessor_could_not(phantom: int) -> None:
     world = world_of(1, 2, 3)
@@ -86,17 +76,6 @@ def test_a_failover_corrects_what_a_predecessor_could_not(phantom: int) -> None:
     assert world.state_of(T1).leader == 3
 
 
-def test_a_broker_of_the_past_with_our_id_is_still_a_broker() -> None:
-    world = world_of(1)
-    world.create_topic("t", {0: (CONTROLLER_ID, 1)})
-    world.set_state(T0, 1, (1, CONTROLLER_ID))
-    controller = world.controller()
-    world.process(controller, e.Startup(), e.Eligible())
-    assert controller.active is None
-    assert "it is the id of a replica" in (controller.life.refusal or "")
-    assert world.topic("t").assignments[0].replicas == (CONTROLLER_ID, 1)
-
-
 def test_a_broker_with_an_id_of_that_range_is_a_broker() -> None:
     world = world_of(1, ANOTHER_REGENT)
     world.create_topic("u", {0: (ANOTHER_REGENT, 1)})
@@ -105,25 +84,6 @@ def test_a_broker_with_an_id_of_that_range_is_a_broker() -> None:
     world.create_topic("t", {0: (1, ANOTHER_REGENT)})
     world.deliver(controller)
     assert world.topic("t").assignments[0].replicas == (1, ANOTHER_REGENT)
-
-
-def test_one_that_is_down_and_in_an_isr_is_a_broker_after_a_failover_too() -> None:
-    world = world_of(1)
-    world.create_topic("t", {0: (1, ANOTHER_REGENT)})
-    world.set_state(T0, 1, (1, ANOTHER_REGENT))
-    world.active_controller()
-    assert world.topic("t").assignments[0].replicas == (1, ANOTHER_REGENT)
-
-
-def test_where_brokers_are_short_one_that_is_down_gets_the_replica() -> None:
-    world = world_of(1, 2, 3)
-    world.create_topic("u", {0: (3,)})
-    controller = world.active_controller()
-    world.stop_broker(3)
-    world.create_topic("t", {0: (1, 2, CONTROLLER_ID)})
-    world.deliver(controller)
-    assert world.topic("t").assignments[0].replicas == (1, 2, 3)
-    assert world.state_of(T0).isr == (1, 2)
 
 
 def test_without_an_endpoint_nothing_is_changed() -> None:

@@ -120,21 +120,6 @@ class TestAtAFailover:
         assert tuple(active.context.topics_with_deletion_started) == left
         assert bool(deleted_replicas(world)) == bool(left)
 
-    def test_a_marker_waits_while_brokers_refuse_to_tell_their_settings(self) -> None:
-        world = cluster(1, 2)
-        world.mark_for_deletion("t")
-        world.driver.broker_settings = {1: None, 2: None}
-        controller = world.active_controller()
-        active = active_of(controller)
-        epoch = active.context.cluster.brokers[1].epoch
-        refusing = BrokerFacts(broker_id=1, has_answered=True)
-        world.process(controller, BrokerFactsLearned(epoch, refusing))
-        assert world.zookeeper.children(paths.DELETE_TOPICS) == ("t",)
-        assert deleted_replicas(world) == []
-        told = BrokerFacts(broker_id=1, settings={}, has_answered=True)
-        world.process(controller, BrokerFactsLearned(epoch, told))
-        assert deleted_replicas(world)
-
 
 class TestWithinATerm:
     def test_a_broker_that_forbids_deletions_ends_none_that_has_begun(self) -> None:

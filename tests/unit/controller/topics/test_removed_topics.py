@@ -19,7 +19,6 @@ from regent.controller.topics.topic_changes import (
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, WRITES_MAX
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from tests.unit.controller.driving import once
 from tests.unit.controller.topics.test_topic_changes import cluster
 from tests.unit.controller.world import T0, T1, World, active_of
 
@@ -67,31 +66,6 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         state = self.born(world, active)
         assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2, 3))
 
-    def test_so_they_do_in_a_later_term(self) -> None:
-        world = World()
-        world.start_broker(1, 2, 3)
-        world.create_topic("t", {0: (1, 2)})
-        controller = world.active_controller()
-        active = active_of(controller)
-        active.context.cluster.set_leadership({T0: self.FORMER}, ChangeKind.OBSERVED)
-        world.delete(paths.topic("t"))
-        world.deliver(controller)
-        world.delete(paths.CONTROLLER)
-        world.deliver(controller)
-        assert controller.active not in (None, active)
-        world.create_topic("t", {0: (1, 2)})
-        world.deliver(controller)
-        state = world.state_of(T0)
-        assert (state.leader, state.leader_epoch, state.isr) == (2, 8, (2,))
-
-    def test_a_topic_that_is_deleted_after_that_is_a_new_one_again(self) -> None:
-        world, active = self.vanished()
-        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
-        active.context.remove_topic("t")
-        world.delete(paths.topic("t"))
-        world.create_topic("t", {0: (1, 2, 3)}, seen_by=active)
-        assert world.state(T0) == LeaderAndIsr(1, 0, (1, 2, 3), 1, 0)
-
     def test_where_it_was_to_be_deleted_all_live_replicas_are_in_sync(self) -> None:
         """The one that was stopped last may have what was to be deleted, and others would copy."""
         world = World()
@@ -117,19 +91,6 @@ class TestVanishedTopicsOfWhichThereIsAnother:
         assert self.born(world, active).leader_epoch == 8
         (reported,) = world.log.errors(LEFT_BEHIND)
         assert "t-0: version 10000" in str(reported["examples"])
-
-    def test_a_state_that_somebody_else_writes_meanwhile_counts(self) -> None:
-        world, active = self.vanished()
-        world.create_topic("t", {0: (1, 2, 3)})
-
-        def write() -> None:
-            world.set_state(T0, 3, (3,), leader_epoch=9, controller_epoch=1)
-
-        # Before it are those of the topic's id, of two parents, and of the first state.
-        world.driver.before = once(effects.Write, write, skip=4)
-        world.run(process_topic_change(active))
-        state = world.state_of(T0)
-        assert (state.leader, state.leader_epoch) == (3, 10)
 
     def test_the_oldest_ones_are_forgotten_first(self) -> None:
         known = VanishedPartitions(limit=2)
@@ -173,18 +134,6 @@ class TestReplacedTopics:
         world, controller = self._active(protocol)
         self._replace(world)
         world.deliver(controller)
-        self._assert_it_is_the_new_one(world, controller)
-
-    def test_one_whose_node_is_missing_when_the_deletion_is_looked_at_is_found(
-        self, protocol: tuple[int, int]
-    ) -> None:
-        """It is there again when the topics are listed, under a name that was known."""
-        world, controller = self._active(protocol)
-        world.delete(paths.topic("t"))
-        world.driver.client.take_events()
-        world.process(controller, e.TopicNodesDeleted(("t",)))
-        world.create_topic("t", {0: (2, 3), 1: (3, 2)})
-        world.process(controller, e.TopicChange())
         self._assert_it_is_the_new_one(world, controller)
 
     def test_after_a_disconnection_it_is_found_without_watches(

@@ -71,17 +71,6 @@ class TestExamplesOfKafka:
 
 
 class TestGrowth:
-    def test_the_third_partition_goes_to_the_third_broker(self) -> None:
-        """Brokers were once taken in the order of a hash map: it went to a broker that had one."""
-        created = assign_replicas(
-            [BrokerRack(b, None) for b in (1, 0, 2)],
-            partitions=2,
-            replication_factor=1,
-            pattern=Pattern(start=1, shift=0),
-        )
-        assert created == {0: (1,), 1: (2,)}
-        assert continue_assignment(without_racks(3), created, partitions=1) == {2: (0,)}
-
     def test_five_brokers_with_two_partitions_from_the_fourth_on(self) -> None:
         grown = continue_assignment(without_racks(5), {0: (3,), 1: (4,)}, partitions=3)
         assert grown == {2: (0,), 3: (1,), 4: (2,)}
@@ -133,14 +122,6 @@ class TestRefusals:
     def test_growth_needs_as_many_brokers_as_replicas(self) -> None:
         with pytest.raises(PlacementError, match="number of live brokers, 1"):
             continue_assignment(without_racks(1), {0: (1, 2)}, partitions=1)
-
-    def test_growth_by_nothing(self) -> None:
-        with pytest.raises(PlacementError, match="0 partitions"):
-            continue_assignment(without_racks(2), {0: (1,)}, partitions=0)
-
-    def test_growth_without_any_broker(self) -> None:
-        with pytest.raises(PlacementError, match="number of live brokers, 0"):
-            continue_assignment([], {0: (1,)}, partitions=1)
 
 
 ids = st.lists(st.integers(0, 50), min_size=1, max_size=9, unique=True)

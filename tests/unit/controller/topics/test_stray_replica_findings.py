@@ -7,24 +7,20 @@ import pytest
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.partitions.isr_changes import process_isr_change_notification
-from regent.controller.state.states import ReplicaState
-from regent.controller.topics import stray_replica_notes, topic_changes
+from regent.controller.topics import topic_changes
 from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
 )
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
 from regent.zk_data import paths
-from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from regent.zk_data.stray_replicas import strays_of, strays_on
+from regent.zk_data.stray_replicas import strays_of
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.topics.deleting import (
     NOTE,
     answer,
-    asked_for_log_dirs,
     cluster,
     delete,
-    delete_after_a_restart,
     deletions,
     describe_log_dirs,
     start_broker_3,
@@ -97,15 +93,6 @@ class TestATopicOfThatNameAgain:
         describe_log_dirs(world, active)
         assert not world.exists(NOTE)
 
-    def test_what_is_moved_away_before_the_broker_could_say_needs_no_saying(self) -> None:
-        world, active = self.back_under_another_controller()
-        answer(world, active, 3, T1)
-        world.run(stray_replica_notes.remember(active.context, {3: [T0]}, world.log))
-        assert asked_for_log_dirs(world) == []
-        answer(world, active, 3, T0)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
     def test_a_member_of_the_isr_keeps_what_it_holds_whatever_it_says(self) -> None:
         world, active = self.back_under_another_controller()
         in_sync = LeaderAndIsr(1, 9, (1, 3), 1, 10)  # a leader has changed the ISR
@@ -154,68 +141,6 @@ class TestATopicOfThatNameAgain:
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True)]
         assert leader_and_isr(world.driver.sent) == {3: {T0: True}}
 
-    def test_at_a_failover_a_place_in_the_isr_does_not_say_what_a_broker_holds(self) -> None:
-        """It may be in the first ISR, and have died before it was sent the deletion."""
-        world, _ = self.created_again(isr=(1,))
-        world.start_broker(3)
-        world.set_state(T0, 1, (1, 3), leader_epoch=9)
-        active = world.fail_over()
-        answer(world, active, 3, T1)
-        assert world.exists(NOTE)
-        world.driver.take_sent()
-        self.obey(world, active, None)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
-    def test_a_confirmed_deletion_leaves_no_doubt_about_what_it_holds(self) -> None:
-        """A replica leaves before its broker has answered, or was even sent, a LeaderAndIsr."""
-        world = World()
-        world.start_broker(1, 3)
-        world.create_topic("t", {0: (1, 3)})
-        world.set_state(T0, 1, (1,), leader_epoch=5)
-        world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T0: (1,)}))
-        active = world.fail_over()
-        assert deletions(world) == [(3, T0)]
-        answer(world, active, 3, T0)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
-    def test_a_member_of_the_isr_that_never_hosted_the_partition_starts_empty(self) -> None:
-        """It died before it was sent the deletion, and before its death was known the topic was
-        created again with it as the only live replica."""
-        world, active = self.in_the_isr_at_its_start()
-        self.obey(world, active, INCONSISTENT_TOPIC_ID)
-        assert deletions(world) == [(3, T0)]
-        assert leader_and_isr(world.driver.sent) == {3: {T0: False}}
-        answer(world, active, 3, T0)
-        describe_log_dirs(world, active)
-        assert world.zookeeper.children(strays_on(3)) == ()
-
-    def test_a_member_of_an_isr_that_somebody_has_deleted_is_left_alone(self) -> None:
-        """It may be the only one. That there is no state does not say that nobody has led."""
-        world, _ = self.created_again(isr=(1,))
-        world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        world.set_state(T0, NO_LEADER, (3,), leader_epoch=9)
-        active = world.fail_over()
-        world.delete(paths.partition_state(T0))
-        start_broker_3(world, active)
-        assert deletions(world) == []
-        assert active.context.cluster.leadership[T0].leader == 3
-
-    def in_the_isr_at_its_start(self) -> tuple[World, ActiveController]:
-        world, _ = self.created_again(isr=(1,))
-        world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        world.set_state(T0, NO_LEADER, (3,), leader_epoch=2)
-        active = world.fail_over()
-        start_broker_3(world, active)
-        assert deletions(world) == []
-        state = active.context.cluster.leadership[T0]
-        assert state.leader == 3
-        assert state.leader_epoch == state.partition_epoch  # no leader has changed the ISR
-        world.driver.take_sent()
-        return world, active
-
     def test_one_that_is_being_deleted_goes_its_own_way(self) -> None:
         world, active = self.created_again(isr=(1,))
         world.mark_for_deletion("t", seen_by=active)
@@ -227,19 +152,6 @@ class TestATopicOfThatNameAgain:
         answer(world, active, 1, T0)
         answer(world, active, 2, T1)
         assert deletions(world) == [(3, T0)]
-
-    def test_what_it_deleted_before_a_restart_while_its_topic_goes_is_asked_for_again(self) -> None:
-        """A failed disk hid the replica from the broker that has confirmed its deletion. The disk
-        is back while the deletion of the topic still waits for other brokers."""
-        world, active = self.created_again(isr=(1,))
-        start_broker_3(world, active)
-        world.mark_for_deletion("t", seen_by=active)
-        world.driver.take_sent()
-        answer(world, active, 3, T0, T1)
-        describe_log_dirs(world, active, offline=True)
-        assert active.context.replica_state(3, T0) is ReplicaState.DELETION_SUCCESSFUL
-        world.driver.take_sent()
-        delete_after_a_restart(world, active)
 
 
 class TestANoteThatHasOutlivedItsReplica:
@@ -270,13 +182,6 @@ class TestANoteThatHasOutlivedItsReplica:
         world.set_state(T0, 1, (1, 3), leader_epoch=7)
         start_broker_3(world, active)
         assert deletions(world) == [(3, T1)]
-
-    def test_a_state_that_cannot_be_read_says_nothing_about_the_isr(self) -> None:
-        world, active = self.hosted_again()
-        world.put(paths.partition_state(T0), b"?")
-        start_broker_3(world, active)
-        assert deletions(world) == [(3, T1)]
-        assert world.exists(NOTE)
 
     @pytest.mark.parametrize(
         ("content", "deleted"),
@@ -312,15 +217,6 @@ class TestANoteThatHasOutlivedItsReplica:
         assert stop_replica([sent[asked]]) == [(3, T0, -1, True), (3, T1, -1, True)]
         assert T0 not in leader_and_isr(sent[: asked + 1]).get(3, {})
         assert leader_and_isr(sent)[3] == {T0: True}
-
-    def test_a_topic_that_nobody_has_led_yet_holds_nothing(self) -> None:
-        world, active = cluster()
-        delete(world, active)
-        world.create_topic("t", {0: (3,)})
-        active = world.fail_over()
-        world.driver.take_sent()
-        start_broker_3(world, active)
-        assert deletions(world) == [(3, T0), (3, T1)]
 
 
 def test_topics_that_cannot_be_read_are_one_entry_of_the_log() -> None:

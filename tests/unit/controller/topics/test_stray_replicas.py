@@ -6,14 +6,12 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.brokers import answers
-from regent.controller.topics import stray_replica_notes
-from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
 )
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.zk_data import paths
-from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of, strays_on
+from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_on
 from tests.unit.controller.topics.deleting import (
     NOTE,
     STORAGE_ERROR,
@@ -22,7 +20,6 @@ from tests.unit.controller.topics.deleting import (
     cluster,
     delete,
     delete_after_a_restart,
-    deletions,
     deny,
     describe_log_dirs,
     is_gone,
@@ -55,23 +52,6 @@ class TestDeletion:
         answer(world, active, 3, T1)
         assert is_gone(world, active)
         assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
-
-    def test_a_disk_that_is_found_to_have_failed_does_not(self) -> None:
-        world, active = cluster()
-        start_broker_3(world, active)
-        world.mark_for_deletion("t", seen_by=active)
-        answer(world, active, 3, T0, error=STORAGE_ERROR)
-        answer(world, active, 3, T1)
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T1)
-        assert is_gone(world, active)
-        assert world.node(NOTE).data == b'{"version":1,"partitions":[0]}'
-
-    def test_what_an_earlier_deletion_has_left_is_kept(self) -> None:
-        world, active = cluster()
-        world.put(NOTE, b'{"version":1,"partitions":[1,7]}')
-        delete(world, active)
-        assert world.node(NOTE).data == b'{"version":1,"partitions":[0,1,7]}'
 
     def test_a_topic_whose_replicas_cannot_be_noted_stays(self) -> None:
         world, active = cluster()
@@ -134,32 +114,6 @@ class TestReturn:
         assert warning.fields["offline_log_dirs"] == (["/data-1"] if offline else [])
         delete_after_a_restart(world, active)
 
-    def test_what_a_broker_deletes_after_a_start_during_the_deletion_is_noted_before(self) -> None:
-        """It is sent no LeaderAndIsr that would say whether the replica is on a failed disk."""
-        world, active = cluster()
-        world.mark_for_deletion("t", seen_by=active)
-        start_broker_3(world, active)
-        assert world.exists(NOTE)
-        for broker_id, tps in {1: [T0], 2: [T1], 3: [T0, T1]}.items():
-            answer(world, active, broker_id, *tps)
-        assert is_gone(world, active)
-        describe_log_dirs(world, active, offline=True)
-        assert world.exists(NOTE)
-        delete_after_a_restart(world, active)
-
-    def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
-        world, active = cluster()
-        delete(world, active)
-        start_broker_3(world, active)
-        answer(world, active, 3, T0, T1)
-        again = TopicPartition("t", 7)
-        world.run(stray_replica_notes.remember(active.context, {3: [again]}, world.log))
-        describe_log_dirs(world, active)
-        assert world.exists(NOTE)
-        answer(world, active, 3, again)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
-
     def test_an_answer_of_a_former_life_of_the_broker_says_nothing(self) -> None:
         world, active = cluster()
         delete(world, active)
@@ -184,18 +138,6 @@ class TestReturn:
         world.driver.take_sent()
         world.bounce_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
-
-    def test_a_broker_that_came_back_under_another_controller_is_asked_at_the_failover(
-        self,
-    ) -> None:
-        world, active = cluster()
-        delete(world, active)
-        world.start_broker(3)
-        active = world.fail_over()
-        assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
-        answer(world, active, 3, T0, T1)
-        describe_log_dirs(world, active)
-        assert not world.exists(NOTE)
 
     def test_a_malformed_note_is_left_alone(self) -> None:
         world, active = cluster()
@@ -227,12 +169,3 @@ class TestNodesThatMayNotBeRead:
         assert "Replicas are deleted when their broker is back" not in [
             record.message for record in world.log.records
         ]
-
-    def test_a_name_that_no_topic_has_is_kept_from_the_broker(self) -> None:
-        world, active = cluster()
-        for name in ("x" * 250, "x" * 40_000):
-            world.put(strays_of(3, name), b'{"version":1,"partitions":[0]}')
-        start_broker_3(world, active)
-        assert deletions(world) == []
-        (said,) = world.log.errors("Malformed notes skipped")
-        assert said["znodes"] == 2

@@ -12,7 +12,6 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
     process_topic_change,
-    process_topic_deletion,
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.zk_data import paths
@@ -65,13 +64,6 @@ class TestNewTopics:
         assert world.driver.sent == []
         assert world.driver.views == []
 
-    def test_a_topic_that_vanishes_between_two_reads_is_left_out(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1,)})
-        world.driver.before = once(effects.ReadData, lambda: world.delete(paths.topic("t")))
-        world.run(process_topic_change(active))
-        assert not active.context.cluster.has_topic("t")
-
     def test_a_malformed_topic_does_not_keep_the_others_from_being_born(self) -> None:
         world, active = cluster()
         world.put(paths.topic("broken"), b"[1")
@@ -82,26 +74,6 @@ class TestNewTopics:
         assert reported["znodes"] == 1
         assert f"{paths.topic('broken')}: " in str(reported["examples"])
         assert active.context.cluster.unreadable_topics.keys() == {"broken"}
-
-    def test_what_is_malformed_is_logged_once_however_often_it_is_read_and_however_much_it_is(
-        self,
-    ) -> None:
-        world, active = cluster()
-        partitions = ",".join(f'"{p}":[-1]' for p in range(3_000))
-        world.put(paths.topic("wreck"), b'{"version":2,"partitions":{%s}}' % partitions.encode())
-        for number in range(30):
-            world.put(paths.topic(f"broken-{number}"), b"[1")
-        for number in range(5):
-            world.create_topic(f"t-{number}", {0: (1,)}, seen_by=active)
-            world.run(process_partition_modifications(active, ["wreck"]))
-        (reported,) = world.log.errors(SKIPPED)
-        assert reported["znodes"] == 31
-        assert str(reported["examples"]).count("/brokers/topics/") < 31
-        described = active.context.cluster.unreadable_topics["wreck"]
-        assert described.endswith("; and 2,995 more")
-        world.put(paths.topic("wreck"), b"[2")
-        world.run(process_partition_modifications(active, ["wreck"]))
-        assert len(world.log.errors(SKIPPED)) == 2
 
     def test_a_malformed_topic_that_goes_is_not_unreadable_any_more(self) -> None:
         world, active = cluster()
@@ -160,22 +132,6 @@ class TestTopicIds:
         assert list(world.topic("t").assignments) == [0, 1]
         assert world.topic("t").topic_id == active.context.cluster.topic_ids["t"]
 
-    def test_a_node_that_vanishes_meanwhile_gets_no_id(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1,)})
-        world.driver.before = once(effects.Write, lambda: world.delete(paths.topic("t")))
-        world.run(process_topic_change(active))
-        assert active.context.cluster.topic_ids == {}
-        assert not world.exists(paths.topic("t"))
-
-    def test_a_node_that_becomes_unreadable_meanwhile_is_not_written_back(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1,)})
-        broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
-        world.driver.before = broken
-        world.run(process_topic_change(active))
-        assert world.node(paths.topic("t")).data == b"{"
-
     def test_an_id_that_somebody_else_gives_meanwhile_is_taken_over(self) -> None:
         world, active = cluster()
         world.create_topic("t", {0: (1,)})
@@ -228,15 +184,6 @@ class TestGrowth:
         world.run(process_partition_modifications(active, ["t"]))
         assert world.topic("t").assignments == {0: moving}
 
-    def test_a_topic_being_deleted_that_grows_and_becomes_unreadable_is_left_alone(self) -> None:
-        world, active = self.grown()
-        active.context.queue_topic_for_deletion("t")
-        world.create_topic("t", {0: (1, 2), 1: (2, 3)})
-        broken = once(effects.ReadData, lambda: world.put(paths.topic("t"), b"{"), skip=1)
-        world.driver.before = broken
-        world.run(process_partition_modifications(active, ["t"]))
-        assert world.node(paths.topic("t")).data == b"{"
-
     def test_a_topic_being_deleted_that_grows_and_vanishes_is_not_written_back(self) -> None:
         world, active = self.grown()
         active.context.queue_topic_for_deletion("t")
@@ -277,11 +224,3 @@ class TestDeletionRequests:
         world.create_topic("t", {0: (1, 2)})
         world.run(process_partition_modifications(active, ["t"]))
         assert active.context.is_topic_queued_for_deletion("t")
-
-    def test_a_topic_that_is_queued_already_is_not_started_again(self) -> None:
-        world, active = cluster()
-        world.create_topic("t", {0: (1, 2)}, seen_by=active)
-        world.mark_for_deletion("t", seen_by=active)
-        world.forget()
-        world.run(process_topic_deletion(active))
-        assert world.driver.sent == []

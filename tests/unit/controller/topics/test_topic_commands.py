@@ -20,27 +20,23 @@ from regent.controller.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
-    Outcome,
     Reason,
     Rejected,
 )
-from regent.controller.topics.topic_changes import process_topic_change
-from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import ControllerMovedError, ZooKeeperUnavailableError
+from regent.model.errors import ControllerMovedError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic_config import BrokerFacts, KafkaVersion
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
     decode_config_change,
-    decode_entity_config,
     encode_entity_config,
 )
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
+from tests.unit.controller.topics.commanding import LOST, ask, config_of, refusal, rejected
 from tests.unit.controller.world import World
 
-LOST = ZooKeeperUnavailableError("the connection broke")
 TOPIC_ID = uuid.UUID(int=99)
 
 
@@ -74,26 +70,6 @@ def learn(
         active.context.broker_facts.learn(broker.epoch if epoch is None else epoch, facts)
 
 
-def ask(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:
-    return world.run(process_commands(active, commands))
-
-
-def refusal(world: World, active: ActiveController, command: Command) -> Rejected:
-    """The refusal of a command, which must not have written anything."""
-    tree = world.zookeeper.dump()
-    (outcome,) = ask(world, active, command)
-    assert isinstance(outcome, Rejected)
-    assert outcome.message
-    assert world.zookeeper.dump() == tree
-    return outcome
-
-
-def config_of(world: World) -> Mapping[str, str] | None:
-    path = paths.topic_config("t")
-    node = world.zookeeper.get(path)
-    return None if node is None else decode_entity_config(path, node.data)
-
-
 class TestGrowth:
     def test_new_partitions_continue_the_pattern_and_all_else_stays(self) -> None:
         world, active = cluster()
@@ -105,19 +81,6 @@ class TestGrowth:
             3: ReplicaAssignment((1, 3)),
         }
         assert world.topic("t").topic_id == TOPIC_ID
-
-    def test_many_topics_grow_in_one_write(self) -> None:
-        world, active = cluster()
-        for i in range(100):
-            world.create_topic(f"t{i}", {0: (1, 2)})
-        world.run(process_topic_change(active))
-        world.driver.performed.clear()
-        commands = [CreatePartitions(f"t{i}", 2) for i in range(100)]
-        outcomes = ask(world, active, *commands, CreatePartitions("none", 2))
-        assert outcomes[:100] == (Accepted(),) * 100
-        assert isinstance(outcomes[100], Rejected)
-        assert world.driver.transactions() == 1
-        assert len(world.topic("t99").assignments) == 2
 
     def test_nothing_is_written_to_validate(self) -> None:
         world, active = cluster()
@@ -152,17 +115,6 @@ class TestGrowth:
         refused = refusal(world, active, CreatePartitions("t", 3, assignment=assignment))
         assert refused.reason is Reason.INVALID_REPLICA_ASSIGNMENT
 
-    def test_more_replicas_than_live_brokers(self) -> None:
-        world, active = cluster()
-        active.context.remove_live_brokers([2, 3])
-        refused = refusal(world, active, CreatePartitions("t", 3))
-        assert refused.reason is Reason.NOT_ENOUGH_BROKERS
-
-    def test_an_assignment_to_a_broker_that_is_not_alive(self) -> None:
-        world, active = cluster()
-        refused = refusal(world, active, CreatePartitions("t", 3, assignment={2: (9,)}))
-        assert refused.reason is Reason.BROKERS_UNAVAILABLE
-
     @pytest.mark.parametrize(
         ("content", "said"),
         [
@@ -182,9 +134,7 @@ class TestGrowth:
         world, active = cluster()
         theirs = {0: (1, 2), 1: (2, 3), 2: (3, 2)}
         world.driver.before = once(effects.Write, lambda: world.create_topic("t", theirs))
-        (outcome,) = ask(world, active, CreatePartitions("t", 3))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert rejected(world, active, CreatePartitions("t", 3)).reason is Reason.CONCURRENT_CHANGE
         assert world.topic("t").assignments[2] == ReplicaAssignment((3, 2))
 
 
@@ -262,17 +212,6 @@ class TestConfiguration:
         assert refused.reason is Reason.INVALID_CONFIG
         assert "broker 2 runs Kafka 1.1" in refused.message
 
-    def test_a_broker_that_is_gone_for_good_is_no_reason(self) -> None:
-        """Nothing names it any more."""
-        world = World()
-        world.start_broker(1, 2)
-        world.create_topic("t", {0: (1,)})
-        active = world.fail_over()
-        learn(active, (3, 9), {2: (1, 1)})
-        world.stop_broker(2, seen_by=active)
-        command = AlterTopicConfig("t", {"compression.type": "zstd"})
-        assert ask(world, active, command) == (Accepted(),)
-
     def test_what_a_former_life_of_a_broker_has_said_does_not_count(self) -> None:
         world, active = cluster()
         learn(active, (3, 9), epoch=1)
@@ -288,14 +227,6 @@ class TestConfiguration:
             assert refused.reason is Reason.TOO_LARGE
             assert "takes 1,239," in refused.message
             assert "1,048,575" in refused.message
-
-    def test_what_others_have_set_is_no_reason_to_refuse(self) -> None:
-        world, active = cluster()
-        theirs = {"retention.ms": "5", "local.retention.ms": "9", "flush.ms": "soon"}
-        world.put(paths.topic_config("t"), encode_entity_config(theirs))
-        command = AlterTopicConfig("t", {"segment.ms": "7"})
-        assert ask(world, active, command) == (Accepted(),)
-        assert config_of(world) == theirs | {"segment.ms": "7"}
 
     def test_an_unreadable_configuration_is_not_overwritten(self) -> None:
         world, active = cluster()
@@ -313,9 +244,10 @@ class TestConfiguration:
             effects.Multi,
             lambda: world.put(paths.topic_config("t"), encode_entity_config(theirs)),
         )
-        (outcome,) = ask(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert (
+            rejected(world, active, AlterTopicConfig("t", {"retention.ms": "9"})).reason
+            is Reason.CONCURRENT_CHANGE
+        )
         assert config_of(world) == theirs
         assert world.zookeeper.children(paths.CONFIG_CHANGES) == ()
 
@@ -366,14 +298,6 @@ class TestDeletion:
         world.mark_for_deletion("t")
         active.context.queue_topic_for_deletion("t")
         assert ask(world, active, DeleteTopic("t"), DeleteTopic("t")) == (Accepted(),) * 2
-
-    def test_many_topics_are_marked_in_one_write(self) -> None:
-        world, active = cluster()
-        ask(world, active, *(CreateTopic(f"t{i}", 1, 1) for i in range(50)))
-        active = world.fail_over()
-        world.driver.performed.clear()
-        ask(world, active, *(DeleteTopic(f"t{i}") for i in range(50)))
-        assert world.driver.transactions() == 1
 
     def test_a_topic_that_was_created_again_meanwhile_is_not_deleted(self) -> None:
         world, active = cluster()
@@ -446,8 +370,7 @@ def test_commands_of_all_kinds_are_answered_in_their_order() -> None:
 def test_the_transaction_that_created_its_node_tells_topics_without_ids_apart() -> None:
     world, active = cluster()
     node = world.node(paths.topic("t"))
-    (refused,) = ask(world, active, DeleteTopic("t", czxid=node.czxid + 1))
-    assert isinstance(refused, Rejected)
+    refused = rejected(world, active, DeleteTopic("t", czxid=node.czxid + 1))
     assert refused.reason is Reason.UNKNOWN_TOPIC
     assert "another one by now" in refused.message
     assert world.zookeeper.children(paths.DELETE_TOPICS) == ()

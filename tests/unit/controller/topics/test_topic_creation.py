@@ -13,23 +13,17 @@ from regent.controller.commands import (
     TRANSIENT_REASONS,
     Accepted,
     CreateTopic,
-    Outcome,
     Reason,
     Rejected,
 )
 from regent.controller.topics import topic_creation
 from regent.controller.topics.topic_changes import process_topic_change
-from regent.controller.topics.topic_commands import process_commands
-from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
-from regent.zk_data.config import decode_entity_config
-from regent.zk_data.operations import Check
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.topics.commanding import LOST, ask, config_of, rejected
 from tests.unit.controller.world import World
-
-LOST = ZooKeeperUnavailableError("the connection broke")
 
 
 def cluster(**settings: Any) -> tuple[World, ActiveController]:
@@ -40,16 +34,6 @@ def cluster(**settings: Any) -> tuple[World, ActiveController]:
     active = world.fail_over()
     world.driver.performed.clear()
     return world, active
-
-
-def ask(world: World, active: ActiveController, *commands: CreateTopic) -> tuple[Outcome, ...]:
-    return world.run(process_commands(active, commands))
-
-
-def config_of(world: World, topic: str) -> dict[str, str]:
-    path = paths.topic_config(topic)
-    node = world.node(path)
-    return decode_entity_config(path, node.data)
 
 
 class TestCreation:
@@ -72,22 +56,12 @@ class TestCreation:
         small = {"segment.bytes": "100000", "segment.index.bytes": "1000"}
         command = CreateTopic("t", 1, 1, config=small)
         world.put(strays_of(9, "t"), b'{"version":1,"partitions":[0]}')
-        (refused,) = ask(world, active, command)
-        assert isinstance(refused, Rejected)
+        refused = rejected(world, active, command)
         assert refused.reason in TRANSIENT_REASONS
         assert "brokers [9]" in refused.message
         assert ask(world, active, CreateTopic("u", 1, 1, config=small)) == (Accepted(),)
         world.delete(strays_of(9, "t"))
         assert ask(world, active, command) == (Accepted(),)
-
-    def test_configuration_and_topic_are_written_together_behind_the_fence(self) -> None:
-        world, active = cluster()
-        ask(world, active, CreateTopic("t", 1, 1))
-        (multi,) = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
-        guard, config, topic = multi.operations
-        assert guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
-        assert config.path == paths.topic_config("t")
-        assert topic.path == paths.topic("t")
 
     def test_a_configuration_left_by_a_namesake_is_replaced(self) -> None:
         world, active = cluster()
@@ -173,9 +147,10 @@ class TestChosenIds:
         ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID))
         world.run(process_topic_change(active))
         assert ask(world, active, CreateTopic("t", 1, 1, topic_id=self.ID)) == (Accepted(),)
-        (outcome,) = ask(world, active, CreateTopic("t", 1, 1, topic_id=uuid.UUID(int=98)))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.TOPIC_ALREADY_EXISTS
+        assert (
+            rejected(world, active, CreateTopic("t", 1, 1, topic_id=uuid.UUID(int=98))).reason
+            is Reason.TOPIC_ALREADY_EXISTS
+        )
 
 
 class TestRefusals:
@@ -185,71 +160,30 @@ class TestRefusals:
     ) -> None:
         world, active = cluster()
         tree = world.zookeeper.dump()
-        (outcome,) = ask(world, active, command)
-        assert isinstance(outcome, Rejected)
+        outcome = rejected(world, active, command)
         assert (outcome.reason, outcome.field) == (reason, field)
         assert outcome.message
         assert world.zookeeper.dump() == tree
         assert world.driver.transactions() == 0
         assert reason not in TRANSIENT_REASONS
 
-    @pytest.mark.parametrize(
-        ("command", "reason", "field"),
-        [
-            (CreateTopic("t", 1, 4), Reason.NOT_ENOUGH_BROKERS, "replication_factor"),
-            (
-                CreateTopic("t", 1, assignment={0: (1, 9)}),
-                Reason.BROKERS_UNAVAILABLE,
-                "assignment",
-            ),
-        ],
-    )
-    def test_brokers_that_are_not_alive_may_come_back(
-        self, command: CreateTopic, reason: Reason, field: str
-    ) -> None:
-        world, active = cluster()
-        (outcome,) = ask(world, active, command)
-        assert isinstance(outcome, Rejected)
-        assert (outcome.reason, outcome.field) == (reason, field)
-        assert reason in TRANSIENT_REASONS
-
-    @pytest.mark.parametrize(
-        ("existing", "name"), [("a.b", "a_b"), ("a_b", "a.b"), ("a.b_c", "a_b.c")]
-    )
-    def test_names_that_metrics_cannot_tell_apart(self, existing: str, name: str) -> None:
-        world, active = cluster()
-        world.create_topic(existing, {0: (1,)}, seen_by=active)
-        (outcome,) = ask(world, active, CreateTopic(name, 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.TOPIC_NAME_COLLISION
-        assert repr(existing) in outcome.message
-
     def test_a_topic_that_is_being_deleted_can_be_created_once_that_is_done(self) -> None:
         world, active = cluster()
         active.context.queue_topic_for_deletion("taken")
-        (outcome,) = ask(world, active, CreateTopic("taken", 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.TOPIC_MARKED_FOR_DELETION
-        assert outcome.reason in TRANSIENT_REASONS
+        refused = rejected(world, active, CreateTopic("taken", 1, 1))
+        assert refused.reason is Reason.TOPIC_MARKED_FOR_DELETION
+        assert refused.reason in TRANSIENT_REASONS
 
     def test_brokers_of_which_only_some_have_a_rack(self) -> None:
         world, active = cluster()
         world.start_broker(4, rack="a")
         active = world.fail_over()
-        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
-        assert isinstance(outcome, Rejected)
+        outcome = rejected(world, active, CreateTopic("t", 1, 1))
         assert outcome.reason is Reason.INVALID_REPLICA_ASSIGNMENT
         assert "have no rack" in outcome.message
 
 
 class TestTogether:
-    def test_many_topics_cost_few_transactions(self) -> None:
-        world, active = cluster()
-        commands = [CreateTopic(f"t{i}", 3, 2) for i in range(120)]
-        assert ask(world, active, *commands) == (Accepted(),) * 120
-        assert world.driver.transactions() == 3
-        assert len(world.zookeeper.children(paths.BROKER_TOPICS)) == 121
-
     def test_large_topics_do_not_share_a_transaction_that_zookeeper_would_refuse(self) -> None:
         world, active = cluster()
         commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(8)]
@@ -301,9 +235,7 @@ class TestTogether:
         world.driver.before = once(
             effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
         )
-        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.CONCURRENT_CHANGE
+        assert rejected(world, active, CreateTopic("t", 1, 1)).reason is Reason.CONCURRENT_CHANGE
         assert not world.exists(paths.topic("t"))
 
 
@@ -319,10 +251,9 @@ class TestLostAnswers:
     def test_topics_that_were_not_are_to_be_tried_again(self) -> None:
         world, active = cluster()
         world.driver.before = once(effects.Multi, raising(LOST))
-        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.ZOOKEEPER_UNAVAILABLE
-        assert outcome.reason in TRANSIENT_REASONS
+        refused = rejected(world, active, CreateTopic("t", 1, 1))
+        assert refused.reason is Reason.ZOOKEEPER_UNAVAILABLE
+        assert refused.reason in TRANSIENT_REASONS
         assert not world.exists(paths.topic("t"))
 
     def test_a_namesake_of_somebody_else_is_not_taken_for_ours(self) -> None:
@@ -333,9 +264,7 @@ class TestLostAnswers:
             raise LOST
 
         world.driver.before = once(effects.Multi, lose)
-        (outcome,) = ask(world, active, CreateTopic("t", 1, 1))
-        assert isinstance(outcome, Rejected)
-        assert outcome.reason is Reason.TOPIC_ALREADY_EXISTS
+        assert rejected(world, active, CreateTopic("t", 1, 1)).reason is Reason.TOPIC_ALREADY_EXISTS
 
     def test_each_topic_has_its_own_fate(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(topic_creation, "TOPICS_PER_TRANSACTION", 1)

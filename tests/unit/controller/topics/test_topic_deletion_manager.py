@@ -9,7 +9,6 @@ from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.state.states import ReplicaState
-from regent.controller.topics.topic_id_notes import incarnations
 from regent.model.errors import (
     ControllerMovedError,
     ZooKeeperUnavailableError,
@@ -18,10 +17,7 @@ from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.runtime.view_publisher import topic_view
 from regent.zk_data import paths
-from regent.zk_data.operations import Delete
-from regent.zk_data.topic_ids import topic_id_path
-from tests.unit.controller.closed_client import Right, take_rights
-from tests.unit.controller.driving import once, raising
+from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, stop_replica
 
 BROKERS = (1, 2, 3)
@@ -92,12 +88,6 @@ class TestStart:
         ]
         assert set(replica_states(active).values()) == {"DELETION_STARTED"}
 
-    def test_a_partition_state_that_cannot_be_read_does_not_stand_in_the_way(self) -> None:
-        world, active = cluster()
-        world.put(paths.partition_state(T0), b"[1")
-        delete(world, active, "t")
-        assert set(replica_states(active).values()) == {"DELETION_STARTED"}
-
     def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         world.create_topic("unborn", {0: (9,)}, seen_by=active)
@@ -122,24 +112,6 @@ class TestCompletion:
         assert not active.context.cluster.has_topic("t")
         assert world.driver.views[-1] == frozenset({"t"})
 
-    def test_what_lies_below_goes_first_and_the_last_nodes_go_in_one_transaction(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        world.driver.performed.clear()
-        (note,) = map(topic_id_path, incarnations(active.context, ["t"]))
-        self.finish(world, active)
-        deleted = [
-            [op.path for op in e.operations if isinstance(op, Delete)]
-            for e in world.driver.performed
-            if isinstance(e, effects.Write | effects.Multi)
-        ]
-        assert deleted == [
-            [paths.partition_state(tp) for tp in (T0, T1)],
-            [paths.topic_partition(tp) for tp in (T0, T1)],
-            [paths.topic_partitions("t")],
-            [paths.topic_config("t"), note, paths.topic("t"), paths.delete_topic("t")],
-        ]
-
     def test_a_topic_created_anew_as_soon_as_it_can_be_keeps_its_configuration(self) -> None:
         world, active = cluster()
         delete(world, active, "t")
@@ -157,27 +129,6 @@ class TestCompletion:
         config = world.node(paths.topic_config("t"))
         assert b"retention.ms" in config.data
         assert not world.exists(paths.delete_topic("t"))
-
-    def test_a_configuration_that_appears_at_the_last_moment_goes_too(self) -> None:
-        world, active = cluster()
-        world.delete(paths.topic_config("t"))
-        delete(world, active, "t")
-        world.driver.before = once(
-            effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
-        )
-        self.finish(world, active)
-        assert not world.exists(paths.topic_config("t"))
-        assert not active.context.cluster.has_topic("t")
-
-    def test_a_lost_answer_to_the_last_transaction_changes_nothing(self) -> None:
-        for when in ("before", "after"):
-            world, active = cluster()
-            delete(world, active, "t")
-            lost = once(effects.Multi, raising(ZooKeeperUnavailableError("connection lost")))
-            setattr(world.driver, when, lost)
-            self.finish(world, active)
-            assert not active.context.cluster.has_topic("t")
-            assert not world.exists(paths.delete_topic("t"))
 
     def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
         world, active = cluster()
@@ -202,17 +153,6 @@ class TestCompletion:
         assert list(active.context.cluster.topics) == ["u"]
         assert world.exists(paths.delete_topic("u"))
         assert len(world.log.errors("Topic nodes not deleted")) == 1
-
-    def test_topics_that_finish_together_cost_as_many_writes_as_one(self) -> None:
-        topics = [f"t{i}" for i in range(20)]
-        world, active = cluster(*topics)
-        delete(world, active, *topics)
-        for broker_id in (1, 2, 3):
-            world.driver.performed.clear()
-            hosted = active.context.replica_states_on(broker_id)
-            answer(world, active, broker_id, *hosted)
-        assert list(active.context.cluster.topics) == []
-        assert world.driver.transactions() == 4
 
     def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:
         world, active = cluster()
@@ -241,12 +181,6 @@ class TestCompletion:
 
 
 class TestObstacles:
-    def test_a_state_that_may_not_be_written_keeps_no_topic(self) -> None:
-        world, active = cluster()
-        take_rights(world, (paths.partition_state(T0), Right.WRITE))
-        self.delete_whole_topic(world, active)
-        assert not world.exists(paths.topic("t"))
-
     def test_a_state_with_a_higher_controller_epoch_keeps_no_topic(self) -> None:
         """As after a backup of ZooKeeper was restored, or an edit by hand."""
         world, active = cluster()
@@ -270,17 +204,6 @@ class TestObstacles:
             "1 on 3": "DELETION_INELIGIBLE",
         }
         assert list(active.context.topics_ineligible_for_deletion) == ["t"]
-
-    def test_a_broker_that_bounces_meanwhile_is_asked_again(self) -> None:
-        world, active = cluster(deletion_waits_for_brokers=True)
-        delete(world, active, "t")
-        answer(world, active, 1, T0)
-        answer(world, active, 2, T0, T1)
-        world.driver.take_sent()
-        world.bounce_broker(3, seen_by=active)
-        assert (3, T1, -2, True) in stop_replica(world.driver.sent)
-        answer(world, active, 3, T1)
-        assert not world.exists(paths.topic("t"))
 
     @pytest.mark.parametrize(("error_code", "errors"), [(29, {}), (0, {T1: -1})])
     def test_a_refused_deletion_waits_for_the_broker(
@@ -331,16 +254,6 @@ class TestObstacles:
         deleted = [b for b, tp, _, d in stop_replica(world.driver.sent) if d and tp == T0]
         assert deleted == [1, 3, 2]
 
-    def test_a_put_off_topic_is_resumed_by_name_only(self) -> None:
-        world, active = cluster()
-        active.context.queue_topic_for_deletion("t")
-        active.deletions.mark_ineligible(["t", "unknown"], "a test")
-        world.run(active.deletions.resume())
-        world.run(active.deletions.resume_for(["unknown"]))
-        assert world.driver.sent == []
-        world.run(active.deletions.resume_for(["t"]))
-        assert stop_replica(world.driver.sent)
-
     def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         world.stop_broker(3, seen_by=active)
@@ -361,12 +274,6 @@ class TestAnswersThatDoNotCount:
         delete(world, active, "t")
         answer(world, active, 1, T0, delete=False)
         assert replica_states(active)["0 on 1"] == "DELETION_STARTED"
-
-    def test_an_answer_about_a_replica_whose_deletion_has_not_begun(self) -> None:
-        world, active = cluster()
-        answer(world, active, 1, T0)
-        assert active.context.replica_state(1, T0) is ReplicaState.ONLINE
-        assert world.log.errors("Illegal replica transition") == []
 
 
 class TestView:

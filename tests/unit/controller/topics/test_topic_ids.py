@@ -7,11 +7,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID
@@ -175,31 +173,6 @@ class TestWhileNobodyLeads:
         assert cluster.context.cluster.topic_ids == {"t": ID}
         assert cluster.context.refusals.count == 1
 
-    def test_what_a_broker_says_of_the_replaced_id_is_not_held_against_it(self) -> None:
-        """All brokers refuse that one, and their answers are under way when the first counts."""
-        cluster = Cluster()
-        cluster.rewrite(ONE, OTHER)
-        cluster.fail_over()
-        cluster.refuse(2, asked=OTHER)
-        assert cluster.context.cluster.topic_ids == {"t": ID}
-        before = cluster.world.state(T0)
-        cluster.refuse(1, asked=OTHER)
-        assert cluster.context.refusals.count == 0
-        cluster.answer(2)
-        assert cluster.world.state(T0) == before, "1 leads, and hosts the topic"
-        cluster.refuse(1)
-        assert cluster.context.refusals.count == 1
-
-    def test_who_has_accepted_the_replaced_id_has_not_said_that_it_hosts_the_topic(self) -> None:
-        cluster = Cluster()
-        cluster.rewrite(ONE, OTHER)
-        cluster.fail_over()
-        cluster.refuse(2, asked=OTHER)
-        cluster.refuse(1)
-        before = cluster.world.state(T0)
-        cluster.answer(2, asked=OTHER)
-        assert cluster.world.state(T0) == before
-
 
 class TestNotes:
     def test_every_topic_with_an_id_is_noted_until_it_is_gone(self) -> None:
@@ -210,15 +183,6 @@ class TestNotes:
         assert cluster.notes() == ["t", "u"]
         cluster.world.delete(paths.topic("t"))
         cluster.world.deliver(cluster.controller)
-        assert cluster.notes() == ["u"]
-
-    def test_what_was_created_and_deleted_under_another_controller_is_found_at_the_failover(
-        self,
-    ) -> None:
-        cluster = Cluster()
-        cluster.world.create_topic("u", ONE, topic_id=OTHER)
-        cluster.world.delete(paths.topic("t"))
-        cluster.fail_over()
         assert cluster.notes() == ["u"]
 
     def test_a_topic_that_cannot_be_read_keeps_its_note(self) -> None:
@@ -235,46 +199,3 @@ class TestNotes:
         cluster.fail_over()
         assert cluster.world.topic("t").topic_id not in (None, ID)
         assert len(cluster.world.log.errors("Malformed notes skipped")) == 1
-
-    def test_notes_that_may_not_be_listed_cost_no_failover(self) -> None:
-        cluster = Cluster()
-
-        def hook(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.ReadChildren) and TOPIC_IDS in effect.paths:
-                raise UnexpectedZooKeeperError("NOAUTH", TOPIC_IDS)
-
-        cluster.world.driver.before = hook
-        cluster.fail_over()
-        assert cluster.notes() == ["t"]
-
-    def test_a_second_failover_writes_none(self) -> None:
-        cluster = Cluster()
-        cluster.world.driver.performed.clear()
-        cluster.fail_over()
-        written = [
-            operation.path
-            for effect in cluster.world.driver.performed
-            if isinstance(effect, effects.Write)
-            for operation in effect.operations
-        ]
-        assert not any(path.startswith(TOPIC_IDS) for path in written)
-
-
-def test_a_cluster_without_ids_pays_nothing() -> None:
-    world = World(auto_leader_rebalance_enable=False)
-    world.driver.inter_broker_protocol = (2, 6)
-    world.start_broker(1, 2)
-    world.create_topic("t", ONE)
-    controller = world.active_controller()
-    world.create_topic("t", TWO)
-    world.deliver(controller)
-    world.mark_for_deletion("t")
-    world.deliver(controller)
-    named = [
-        path
-        for effect in world.driver.performed
-        if isinstance(effect, effects.ReadData | effects.ReadChildren | effects.Exists)
-        for path in effect.paths
-    ]
-    assert not any(path.startswith(TOPIC_IDS) for path in named)
-    assert not world.exists(TOPIC_IDS)

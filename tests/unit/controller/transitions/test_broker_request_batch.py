@@ -5,12 +5,10 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.controller import giving_way
-from regent.controller.effects import GiveWay, SendRequests
+from regent.controller.effects import SendRequests
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -67,15 +65,6 @@ def test_who_and_when_is_in_every_batch() -> None:
     assert list(requests.brokers) == [1, 2]
 
 
-def test_everybody_learns_of_a_leader_by_update_metadata() -> None:
-    requests = requests_of(
-        loaded(1, 2, 3, 4), lambda b: b.add_leader_and_isr((1, 2), [A0], is_new=False)
-    )
-    assert requests.leader_and_isr == {1: {A0: False}, 2: {A0: False}}
-    assert tuple(requests.partitions) == (A0,)
-    assert requests.update_metadata_receivers == (1, 2, 3, 4)
-
-
 def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
     context = loaded(1, 2)
     last = LeaderAndIsr(2, 6, (2,), 4, 8)
@@ -110,32 +99,6 @@ def test_batches_share_the_value_of_a_partition_until_it_changes() -> None:
     context.remove_topic("b")
     context.cluster.forget_leadership(A1)
     assert list(context.cluster.announced_states) == [A0]
-
-
-def test_bytes_are_made_when_a_request_needs_them() -> None:
-    """Not with the value: which encoding is needed is up to the brokers."""
-    context = loaded(1)
-    partitions = (A0, A1, B0)
-    context.cluster.set_leadership(dict.fromkeys(partitions, LeaderAndIsr(1, 6, (1, 2), 4, 8)))
-    requests = requests_of(context, lambda batch: batch.add_update_metadata(partitions))
-    assert list(requests.partitions) == list(partitions)
-    for state in requests.partitions.values():
-        assert (state.legacy, state.flexible) == (None, None)
-
-
-def test_values_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others have the loop in between."""
-    monkeypatch.setattr(giving_way, "PART", 2)
-    context = loaded(1)
-    batch = ControllerBrokerRequestBatch(context)
-    batch.add_update_metadata((A0, A1, B0))
-    process = batch.send()
-    assert process.send(None) == GiveWay()
-    assert list(context.cluster.announced_states) == [A0, A1]
-    effect = process.send(None)
-    assert isinstance(effect, SendRequests)
-    assert list(effect.requests.partitions) == [A0, A1, B0]
-    process.close()
 
 
 def test_dead_and_negative_receivers_are_dropped() -> None:
@@ -183,24 +146,6 @@ def test_everybody_forgets_a_deleted_partition_whose_leadership_is_unknown() -> 
     assert requests.partitions[damaged].leader_and_isr.isr == ()
 
 
-def test_forgotten_partitions_are_not_announced() -> None:
-    context = loaded(1)
-    context.remove_topic("a")
-    requests = requests_of(context, lambda b: b.add_update_metadata([A0, B0]))
-    assert tuple(requests.partitions) == (B0,)
-
-
-def test_partitions_keep_the_order_in_which_they_were_added() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_leader_and_isr((1,), [A1, B0, A0], is_new=False)
-        batch.add_stop_replica(1, [B0, A1, A0], delete=False)
-
-    requests = requests_of(loaded(1), fill)
-    assert tuple(requests.partitions) == (A1, B0, A0)
-    assert list(requests.leader_and_isr[1]) == [A1, B0, A0]
-    assert list(requests.stop_replica[1]) == [B0, A1, A0]
-
-
 def test_the_deletion_of_a_stray_replica_skips_the_epoch_check() -> None:
     requests = requests_of(loaded(1), lambda b: b.add_stray_deletion(1, [A0]))
     assert requests.stop_replica == {1: {A0: StopReplicaPartition(-1, True)}}
@@ -216,32 +161,11 @@ def test_stop_replica_of_a_topic_being_deleted_skips_the_epoch_check() -> None:
     assert epochs == {A0: -2, B0: 5, unborn: -1}
 
 
-def test_only_topics_concerned_bring_their_ids() -> None:
-    def fill(batch: ControllerBrokerRequestBatch) -> None:
-        batch.add_stop_replica(1, [B0], delete=False)
-
-    assert requests_of(loaded(1), fill).topic_ids == {"b": uuid.UUID(int=ord("b"))}
-
-
 def test_replicas_on_dead_brokers_and_failed_dirs_are_named_as_offline() -> None:
     context = loaded(1, 2)
     context.set_replicas_on_offline_dirs(2, [A0])
     requests = requests_of(context, lambda b: b.add_update_metadata([A0, A1, B0]))
     assert requests.offline_replicas == {A0: (2, 3), A1: (3,), B0: (3,)}
-
-
-def test_a_batch_is_empty_after_it_was_sent() -> None:
-    batch = ControllerBrokerRequestBatch(loaded(1))
-    batch.add_leader_and_isr((1,), [A0], is_new=True)
-    assert sent(batch) is not None
-    assert sent(batch) is None
-
-
-def test_the_brokers_of_a_sealed_batch_do_not_change_any_more() -> None:
-    context = loaded(1, 2)
-    requests = requests_of(context, lambda b: b.add_update_metadata())
-    context.remove_live_brokers([2])
-    assert list(requests.brokers) == [1, 2]
 
 
 partitions = st.sampled_from([A0, A1, B0])
@@ -287,8 +211,3 @@ def test_everything_added_for_a_live_broker_is_sent_exactly_once(
         named = {tp for kind, _, members, _ in added if kind == "leader_and_isr" for tp in members}
         assert set(requests.partitions) == named
         assert set(requests.partitions) == named
-
-
-def test_without_dead_brokers_and_failed_dirs_no_replica_is_offline() -> None:
-    requests = requests_of(loaded(1, 2, 3), lambda b: b.add_update_metadata([A0, A1, B0]))
-    assert requests.offline_replicas == {}

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.controller.transitions import election
-from regent.controller.transitions.election import Elected
-from regent.model.partition import LeaderRecoveryState
+from regent.controller.transitions.election import Elected, ElectionInput, ElectionStrategy
+from regent.model.partition import LeaderRecoveryState, ReplicaAssignment
 
 RECOVERED = int(LeaderRecoveryState.RECOVERED)
 RECOVERING = int(LeaderRecoveryState.RECOVERING)
@@ -53,10 +53,27 @@ def controlled_shutdown(
     )
 
 
-class TestOffline:
-    def test_the_first_live_in_sync_replica_leads_and_the_dead_leave_the_isr(self) -> None:
-        assert offline((2, 4), (2, 4), {4}) == Elected(4, (4,), RECOVERED)
+@pytest.mark.parametrize(
+    ("strategy", "isr", "informed"),
+    [
+        (election.OFFLINE, (1, 3, 4), (1,)),
+        (election.OFFLINE, (3, 4), (1, 3)),
+        (election.REASSIGN, (3, 4), (1, 2, 3, 4)),
+        (election.PREFERRED, (3, 4), (1, 2, 3, 4)),
+        (election.CONTROLLED_SHUTDOWN, (3, 4), (1, 2, 3)),
+    ],
+)
+def test_strategy_informs_these_replicas(
+    strategy: ElectionStrategy, isr: Ids, informed: Ids
+) -> None:
+    """Broker 1 is live, brokers 2 and 3 are shutting down, and broker 4 is down."""
+    given = ElectionInput(
+        ReplicaAssignment((1, 2, 3, 4)), 4, isr, RECOVERED, (1,), (1, 2, 3), {2, 3}, False, True
+    )
+    assert strategy.recipients(given) == informed
 
+
+class TestOffline:
     def test_one_that_is_shutting_down_leads_where_nobody_else_of_the_isr_is_left(self) -> None:
         stopping = frozenset({2, 3})
         assert offline((1, 2, 3), (3, 2, 9), {1}, shutting_down=stopping, unclean=True) == Elected(
@@ -66,39 +83,10 @@ class TestOffline:
             1, (1,), RECOVERED
         )
 
-    def test_without_a_live_in_sync_replica_nobody_leads(self) -> None:
-        assert offline((2, 4), (2,), {4}) is None
-
-    def test_an_unclean_leader_is_alone_in_the_isr_and_recovering(self) -> None:
-        assert offline((2, 4), (2,), {4}, unclean=True) == Elected(4, (4,), RECOVERING, True)
-
-    def test_below_protocol_3_2_nobody_knows_that_a_leader_is_recovering(self) -> None:
-        elected = offline((2, 4), (2,), {4}, unclean=True, marks_recovery=False)
-        assert elected == Elected(4, (4,), RECOVERED, True)
-
     @pytest.mark.parametrize("state", [RECOVERED, RECOVERING])
     def test_a_clean_election_keeps_the_recovery_state(self, state: int) -> None:
         elected = offline((1, 2), (1, 2), {2}, recovery_state=state)
         assert elected == Elected(2, (2,), state)
-
-
-class TestPreferred:
-    def test_it_has_to_be_in_sync(self) -> None:
-        assert preferred((2, 4), (4,), {2, 4}) is None
-
-    def test_no_other_replica_will_do(self) -> None:
-        assert preferred((), (4,), {4}) is None
-
-
-class TestControlledShutdown:
-    def test_the_leaving_broker_hands_over_and_leaves_the_isr(self) -> None:
-        assert controlled_shutdown((2, 4), (2, 4), {2, 4}, {2}) == Elected(4, (4,), RECOVERED)
-
-    def test_nobody_leads_if_all_are_leaving(self) -> None:
-        assert controlled_shutdown((2, 4), (2, 4), {2, 4}, {2, 4}) is None
-
-    def test_the_only_in_sync_replica_stays_the_leader(self) -> None:
-        assert controlled_shutdown((2, 4), (2,), {2, 4}, {2}) is None
 
 
 ids = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True).map(tuple)

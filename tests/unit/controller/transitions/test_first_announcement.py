@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller.transitions.first_announcement import (
-    make_first_announcement,
-)
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import TopicPartition
 from regent.protocol.collected_entries import NOTHING_COLLECTED
 from regent.protocol.control_codec import encode_body
 from regent.protocol.control_requests import ControlHeader, ControlRequests, LeaderAndIsrRequest
@@ -76,13 +73,6 @@ def test_a_topic_with_a_leader_that_recovers_is_left_out_of_the_bytes() -> None:
     assert list(requests.leader_and_isr[2]) == [A0, A1]
 
 
-def test_a_topic_with_a_partition_that_is_being_reassigned_is_left_out_likewise() -> None:
-    world = cluster()
-    world.create_topic("b", {0: ReplicaAssignment((3, 1), adding_replicas=(1,))})
-    requests = first_batch(world)
-    assert [list(requests.entries[b].topics) for b in (1, 2, 3)] == [["a"], ["a"], ["a"]]
-
-
 def test_older_brokers_are_sent_another_encoding_for_which_nothing_is_collected() -> None:
     world = cluster()
     world.driver.inter_broker_protocol = (2, 3)
@@ -108,39 +98,3 @@ def test_a_partition_without_leadership_changes_nothing_for_the_others(number: i
             requests, broker_id, collected=False
         )
         assert requests.entries[broker_id] == expected.entries[broker_id]
-
-
-def test_leadership_may_be_known_in_any_order() -> None:
-    world = cluster()
-    active = world.load()
-    leadership = dict(active.context.cluster.leadership)
-    for tp in (B0, A0, A1):  # as reading has them, and then otherwise
-        active.context.cluster.forget_leadership(tp)
-        active.context.cluster.load_leadership({tp: leadership[tp]})
-    assert list(active.context.cluster.leadership) == [B0, A0, A1]
-    found = world.run(make_first_announcement(active.context))
-    expected = world.run(make_first_announcement(cluster().load().context))
-    assert found.entries == expected.entries
-    assert list(active.context.cluster.announced_states) == [A0, A1, B0]
-
-
-def test_replicas_of_a_partition_without_leadership_are_online() -> None:
-    world = cluster()
-    world.create_topic("new", {0: (2, 4)})
-    active = world.load()
-    found = world.run(make_first_announcement(active.context))
-    new = TopicPartition("new", 0)
-    assert {b: list(some) for b, some in found.hosted.items()} == {
-        1: [A0, B0],
-        2: [A0, A1, new],
-        3: [A1, B0],
-        4: [new],
-    }
-    assert {b: list(some) for b, some in found.led.items()} == {
-        1: [A0, B0],
-        2: [A0, A1],
-        3: [A1, B0],
-        4: [],
-    }
-    assert all((found.led[b] is found.hosted[b]) is (b in (1, 3)) for b in (1, 2, 3, 4))
-    assert list(active.context.cluster.announced_states) == [A0, A1, B0]

@@ -7,17 +7,12 @@ import pytest
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.broker_requests import AlterPartitionRequest, Asked, IsrChange
 from regent.controller.kafka_controller import KafkaController
-from regent.controller.partitions.alter_partition import process_alter_partition
 from regent.controller.partitions.isr_changes import read_and_announce
-from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
-from regent.controller.transitions.missing_states import RESTORED
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
 from regent.model.partition import LeaderAndIsr, TopicPartition
-from regent.protocol.error_codes import INVALID_UPDATE_VERSION
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
@@ -92,25 +87,6 @@ def test_an_elected_leader_is_told_a_partition_epoch_above_the_known_one() -> No
     assert all(each.partition_epoch >= state.partition_epoch for each in sent)
 
 
-def test_so_are_all_when_a_leader_epoch_is_raised() -> None:
-    world, controller = cluster()
-    create_again(world, T0)
-    assert world.run(raise_epochs(active_of(controller), {T0: ()})) == {}
-    state = state_of(world, T0)
-    assert (state.leader_epoch, state.partition_epoch > KNOWN) == (6, True)
-    assert announced(world, T0) == [state]
-
-
-def test_a_state_that_is_only_read_does_not_go_back_either() -> None:
-    world, controller = cluster()
-    create_again(world, T0)
-    world.run(read_and_announce(active_of(controller), [T0]))
-    state = state_of(world, T0)
-    assert state == LeaderAndIsr(1, 5, (1, 2, 3), 0, KNOWN + AHEAD)
-    assert leadership(controller, T0) == state
-    assert announced(world, T0) == [state]
-
-
 def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     """Below inter.broker.protocol.version 2.7 it has changed the ISR itself, which is still to be
     reported; and it was only taken for dead."""
@@ -126,19 +102,6 @@ def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     change = SetData(paths.partition_state(T0), alone, version)
     assert world.outsider.multi([change]) == [ZkError.BAD_VERSION]
     assert state_of(world, T0) == elected
-
-
-def test_it_is_said_once_which_and_how_many() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    lose(world, controller, 1)
-    lose(world, controller, 3)
-    said = world.log.warnings(SET_BACK)
-    assert [entry["partitions"] for entry in said] == [1, 1]
-    assert said[0]["examples"] == ["t-0: version 17 was known, 0 was found"]
-    create_again(world, T0)
-    lose(world, controller, 2)
-    assert len(world.log.warnings(SET_BACK)) == 3
 
 
 def test_a_topic_that_was_created_again_begins_anew() -> None:
@@ -173,24 +136,6 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
     assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
     assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
     assert leadership(controller, T0) == state_of(world, T0)
-
-
-def test_one_that_is_deleted_meanwhile_is_missing() -> None:
-    world, controller = cluster()
-    create_again(world, T0, T1)
-    world.driver.before = once(effects.Write, lambda: world.delete(paths.partition_state(T0)))
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert leadership(controller, T0).partition_epoch == KNOWN
-    assert leadership(controller, T1).partition_epoch == KNOWN + AHEAD
-
-
-def test_many_writes_travel_together() -> None:
-    world, controller = cluster(known=1_200)
-    create_again(world, T0)
-    world.driver.performed.clear()
-    world.run(read_and_announce(active_of(controller), [T0]))
-    assert leadership(controller, T0).partition_epoch == 1_200 + AHEAD
-    assert world.driver.transactions() == 3
 
 
 def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
@@ -229,33 +174,6 @@ def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
     assert context.partition_state(T0) is PartitionState.ONLINE
     assert state_of(world, T0).leader == 3
     assert state_of(world, T0).partition_epoch > KNOWN
-
-
-def test_a_leader_that_asks_for_an_isr_change_gets_a_higher_leader_epoch() -> None:
-    """It has the partition epoch of before, and waits for one after it has been refused."""
-    world, controller = cluster()
-    create_again(world, T0)
-    active = active_of(controller)
-    wanted = IsrChange("t", 0, 5, (1, 2), KNOWN)
-    asked = AlterPartitionRequest(1, active.context.cluster.brokers[1].epoch, (wanted,))
-    (answer,) = world.run(process_alter_partition(active, [Asked(asked, 1)]))
-    assert answer.results[0].error_code == INVALID_UPDATE_VERSION
-    state = state_of(world, T0)
-    assert (state.leader, state.isr, state.leader_epoch) == (1, (1, 2, 3), 6)
-    assert state.partition_epoch > KNOWN
-    assert state in announced(world, T0)
-
-
-def test_only_those_are_named_that_are_created_again() -> None:
-    world, controller = cluster()
-    take_rights(world, (paths.topic_partition(T0), Right.CREATE))
-    for tp in (T0, T1):
-        world.delete(paths.partition_state(tp))
-    world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert world.state(T0) is None
-    assert world.state(T1) is not None
-    (said,) = world.log.warnings(RESTORED)
-    assert (said["partitions"], said["examples"]) == (1, ["t-1"])
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["created again", "deleted"])

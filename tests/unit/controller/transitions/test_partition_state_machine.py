@@ -14,7 +14,7 @@ from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from regent.zk_data.operations import Check, Create, SetData
+from regent.zk_data.operations import Check, SetData
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import World, leader_and_isr
 
@@ -71,16 +71,6 @@ class TestFirstLeader:
         go_online(world, active, TP)
         assert world.state(TP) == LeaderAndIsr(2, 0, (2,), 1, 0)
 
-    def test_a_state_that_exists_already_is_read_and_settled(self) -> None:
-        """The answer to our own creation was lost with the connection."""
-        world = world_with_new_partition((1, 2), live=(1, 2))
-        active = world.load()
-        world.set_state(TP, 1, (1, 2), leader_epoch=0, controller_epoch=1)
-        assert go_online(world, active, TP) == {}
-        assert world.state(TP) == LeaderAndIsr(1, 1, (1, 2), 1, 1)
-        assert active.context.partition_state(TP) is PartitionState.ONLINE
-        assert leader_and_isr(world.driver.sent) == {1: {TP: True}, 2: {TP: True}}
-
     def test_a_topic_that_vanishes_meanwhile_gets_no_leader(self) -> None:
         world = world_with_new_partition((1,), live=(1,))
         active = world.load()
@@ -123,28 +113,6 @@ class TestLaterLeader:
         assert world.state(TP) == LeaderAndIsr(3, 6, (3,), 1, 2)
         assert active.context.cluster.leadership[TP] == world.state(TP)
         assert leader_and_isr(world.driver.sent) == {2: {TP: False}, 3: {TP: False}}
-
-    def test_only_conflicting_partitions_are_tried_again(self) -> None:
-        world = world_with_leader(live=(2,))
-        world.create_topic("t", {0: (1, 2), 1: (1, 2)})
-        world.set_state(OTHER, 1, (1, 2))
-        active = world.load()
-
-        changes = [(2, 1), (1, 2)]
-
-        def leader_changes_isr(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.Write) and changes:
-                world.set_state(OTHER, 1, changes.pop(), leader_epoch=0)
-
-        world.driver.before = leader_changes_isr
-        world.driver.performed.clear()
-        assert go_online(world, active, TP, OTHER) == {}
-        reads = [e.paths for e in world.driver.performed if isinstance(e, effects.ReadData)]
-        assert reads == [
-            [paths.partition_state(TP), paths.partition_state(OTHER)],
-            [paths.partition_state(OTHER)],
-        ]
-        assert len(world.driver.sent) == 1
 
     def test_a_state_of_a_later_controller_is_left_alone(self) -> None:
         world = world_with_leader(live=(2,), controller_epoch=2)
@@ -231,37 +199,12 @@ class TestLaterLeader:
         (requests,) = world.driver.sent
         assert tuple(requests.partitions) == (TP,)
 
-    def test_a_hundred_elections_cost_one_write(self) -> None:
-        """The states are known: ZooKeeper refuses what follows from one that is out of date."""
-        world = World()
-        world.start_broker(2)
-        world.create_topic("t", dict.fromkeys(range(100), (1, 2)))
-        partitions = [TopicPartition("t", p) for p in range(100)]
-        for tp in partitions:
-            world.set_state(tp, 1, (1, 2))
-        active = world.load()
-        world.driver.performed.clear()
-        assert go_online(world, active, *partitions) == {}
-        kinds = [type(e) for e in world.driver.performed]
-        assert kinds == [effects.Write, effects.SendRequests]
-
     def test_what_the_known_state_does_not_allow_is_read_before_it_fails(self) -> None:
         world = world_with_leader((1, 2), live=(2,), isr=(1,))
         active = world.load()
         world.set_state(TP, 1, (1, 2), leader_epoch=5)
         assert go_online(world, active, TP) == {}
         assert world.state(TP) == LeaderAndIsr(2, 6, (2,), 1, 2)
-
-    def test_a_hundred_births_cost_three_writes(self) -> None:
-        world = World()
-        world.start_broker(1)
-        world.create_topic("t", dict.fromkeys(range(100), (1,)))
-        active = world.load()
-        world.driver.performed.clear()
-        go_online(world, active, *active.context.cluster.partitions_of("t"))
-        writes = [e for e in world.driver.performed if isinstance(e, effects.Write)]
-        assert [len(w.operations) for w in writes] == [1, 100, 100]
-        assert all(isinstance(op, Create) for w in writes for op in w.operations)
 
 
 class TestUncleanElection:
@@ -331,22 +274,3 @@ class TestStartup:
         states = [context.partition_state(TopicPartition("t", p)).name for p in range(4)]
         assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
         assert context.offline_partition_count == 2
-
-    def test_new_and_offline_partitions_are_elected_but_none_being_deleted(self) -> None:
-        world = World()
-        world.start_broker(1)
-        for topic in ("a", "b", "marked"):
-            world.create_topic(topic, {0: (2, 1), 1: (1,)})
-            world.set_state(TopicPartition(topic, 0), 2, (2, 1))
-        active = world.load()
-        active.context.queue_topic_for_deletion("marked")
-        assert world.run(active.partitions.trigger_online()) == {}
-        states = {str(tp): s.name for tp, s in active.context.partition_states.items()}
-        assert states == {
-            "a-0": "ONLINE",
-            "a-1": "ONLINE",
-            "b-0": "ONLINE",
-            "b-1": "ONLINE",
-            "marked-0": "OFFLINE",
-            "marked-1": "NEW",
-        }

@@ -7,15 +7,13 @@ import pytest
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.states import ReplicaState
-from regent.controller.transitions.replica_state_machine import by_broker, without_replica
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.controller.transitions.replica_state_machine import without_replica
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
-from regent.zk_data.operations import Check, SetData
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import World, leader_and_isr, make_context
+from tests.unit.controller.world import World, leader_and_isr
 
 TP = TopicPartition("t", 0)
-OTHER = TopicPartition("t", 1)
 
 
 def loaded(
@@ -55,16 +53,6 @@ class TestOffline:
         assert requests.offline_replicas == {TP: (3,)}
         assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
 
-    def test_the_write_is_conditional_and_guarded(self) -> None:
-        world, active = loaded()
-        world.driver.performed.clear()
-        stop(world, active, 3)
-        (write,) = [e for e in world.driver.performed if isinstance(e, effects.Write)]
-        (operation,) = write.operations
-        assert isinstance(operation, SetData)
-        assert operation.version == 0
-        assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
-
     def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
         world, active = loaded()
         world.driver.before = once(
@@ -72,18 +60,6 @@ class TestOffline:
         )
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 1, 2)
-
-    def test_who_is_told_does_not_depend_on_whether_the_answer_to_the_write_was_lost(self) -> None:
-        world, active = loaded()
-        written = LeaderAndIsr(1, 6, (1, 2), 1, 1)
-
-        def the_first_attempt_arrived() -> None:
-            world.set_state(TP, 1, (1, 2), leader_epoch=6, controller_epoch=1)
-
-        world.driver.before = once(effects.Write, the_first_attempt_arrived)
-        stop(world, active, 3)
-        assert world.state(TP) == active.context.cluster.leadership[TP] == written
-        assert leader_and_isr(world.driver.sent) == {1: {TP: False}, 2: {TP: False}}
 
     def test_a_conflict_that_removed_the_replica_already_needs_no_write(self) -> None:
         world, active = loaded()
@@ -145,25 +121,8 @@ class TestNewAndOnline:
         assert world.driver.sent == []
         assert len(world.log.errors("A new replica cannot be the leader")) == 1
 
-    def test_a_new_replica_that_is_not_assigned_joins_the_assignment(self) -> None:
-        world, active = loaded()
-        assignment = ReplicaAssignment((1, 2), adding_replicas=(2,), removing_replicas=())
-        active.context.set_assignment(TP, assignment)
-        active.context.set_replica_state(3, TP, ReplicaState.NEW)
-        world.run(active.replicas.handle_state_changes({3: [TP]}, ReplicaState.ONLINE))
-        assert active.context.cluster.assignment(TP) == ReplicaAssignment((1, 2, 3), (2,), ())
-        assert len(world.log.errors("Replica missing from the assignment, added")) == 1
-
 
 def test_leadership_without_a_replica_keeps_all_else() -> None:
     state = LeaderAndIsr(1, 5, (3, 1, 2), 4, 9, leader_recovery_state=1)
     assert without_replica(state, 3, 7) == LeaderAndIsr(1, 6, (1, 2), 7, 9, 1)
     assert without_replica(state, 1, 7) == LeaderAndIsr(-1, 6, (3, 2), 7, 9, 1)
-
-
-def test_replicas_are_grouped_by_broker_in_the_order_of_the_partitions() -> None:
-    context = make_context(1, 2, 3)
-    context.set_assignment(OTHER, ReplicaAssignment((3, 1)))
-    context.set_assignment(TP, ReplicaAssignment((1, 2)))
-    assert by_broker(context, [OTHER, TP]) == {3: [OTHER], 1: [OTHER, TP], 2: [TP]}
-    assert by_broker(context, [OTHER, TP], lambda broker, _: broker == 1) == {1: [OTHER, TP]}

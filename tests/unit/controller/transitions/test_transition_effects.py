@@ -12,10 +12,6 @@ from typing import NamedTuple
 
 import pytest
 
-from regent.controller.state.states import (
-    PartitionState,
-    ReplicaState,
-)
 from regent.controller.state.states import PartitionState as P
 from regent.controller.state.states import ReplicaState as R
 from regent.controller.transitions import election
@@ -223,21 +219,3 @@ def test_a_leader_that_goes_offline(before: R, isr: tuple[int, ...], left: tuple
 
 
 # The tables of legal transitions, against those of Kafka's documentation.
-
-
-def test_states_have_the_numbers_that_kafka_logs() -> None:
-    assert [(s.name, s.value) for s in PartitionState] == [
-        ("NEW", 0),
-        ("ONLINE", 1),
-        ("OFFLINE", 2),
-        ("NON_EXISTENT", 3),
-    ]
-    assert [(s.name, s.value) for s in ReplicaState] == [
-        ("NEW", 1),
-        ("ONLINE", 2),
-        ("OFFLINE", 3),
-        ("DELETION_STARTED", 4),
-        ("DELETION_SUCCESSFUL", 5),
-        ("DELETION_INELIGIBLE", 6),
-        ("NON_EXISTENT", 7),
-    ]

@@ -5,11 +5,9 @@ from __future__ import annotations
 import pytest
 
 from regent.controller import effects
-from regent.controller import events as e
 from regent.controller.brokers import broker_changes
 from regent.controller.configs import config_changes
 from regent.controller.partitions import isr_changes
-from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_state_znodes
 from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.controller.znodes.permitted_reads import read_permitted
@@ -17,7 +15,7 @@ from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.permitted_reads import UNREADABLE_MAX, UnreadableZNode
-from tests.unit.controller.world import World, active_of
+from tests.unit.controller.world import World
 
 
 def deny(world: World, *closed: str, code: str = "NOAUTH") -> None:
@@ -75,23 +73,6 @@ def test_other_answers_are_errors() -> None:
         world.run(read_permitted(["/n"]))
 
 
-class TestFailover:
-    def test_a_partition_whose_state_may_not_be_read_is_offline(self) -> None:
-        world = cluster("t")
-        closed = TopicPartition("t", 0)
-        deny(world, paths.partition_state(closed))
-        active = world.fail_over()
-        assert active.context.partition_state(closed) is PartitionState.OFFLINE
-        assert active.context.offline_partition_count == 1
-
-    def test_the_settings_of_the_cluster_and_its_features_may_be_closed(self) -> None:
-        world = cluster("t")
-        for path in (paths.FEATURE, paths.broker_config(None)):
-            world.put(path, b'{"version":1,"config":{}}')
-        deny(world, paths.FEATURE, paths.broker_config(None))
-        assert world.fail_over().context.cluster.partition_count == 2
-
-
 class TestWhileActive:
     def test_a_live_broker_whose_registration_may_not_be_read_any_more_is_kept(self) -> None:
         world = cluster("t")
@@ -114,18 +95,6 @@ class TestWhileActive:
         world.run(config_changes.process_config_change(active))
         world.run(isr_changes.process_isr_change_notification(active))
         assert len(world.log.errors("Malformed notifications")) == 2
-
-    def test_an_election_does_without_partitions_that_may_not_be_read(self) -> None:
-        world = cluster("t")
-        controller = world.active_controller()
-        closed = TopicPartition("t", 0)
-        deny(world, paths.partition_state(closed))
-        world.set_state(closed, 1, (1,), leader_epoch=3)  # so it has to be read
-        world.stop_broker(1)
-        world.process(controller, e.BrokerChange())
-        context = active_of(controller).context
-        assert context.partition_state(TopicPartition("t", 0)) is PartitionState.OFFLINE
-        assert context.partition_state(TopicPartition("t", 1)) is PartitionState.ONLINE
 
 
 @pytest.mark.parametrize("closed", [False, True])
