@@ -121,6 +121,14 @@ class TestLosingIt:
         world.process(controller, e.Reelect())
         assert epoch(controller) == 2
 
+    def test_it_resigns_when_another_session_leads_under_the_same_id(self, world: World) -> None:
+        controller = world.active_controller()
+        world.elect_rival(CONTROLLER_ID)
+        assert e.ControllerChange() in world.deliver(controller)
+        assert controller.active is None
+        assert world.driver.resignations == 1
+        assert world.driver.timers[TIMER].event == e.Reelect()
+
 
 class TestCommands:
     COMMANDS = (CreateTopic("new", 1, 1), DescribeTopicConfigs(("t",)))

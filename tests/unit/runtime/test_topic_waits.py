@@ -197,3 +197,22 @@ async def test_no_broker_lags_when_all_brokers_do() -> None:
     assert await views.waits.propagated(timeout_s=60.0)
     views.channels.by_broker = {1: -1, 2: -1}
     assert views.waits.lagging_brokers() == ()
+
+
+async def test_answer_waits_for_no_batch_that_is_not_sent_in_the_end() -> None:
+    views = Views()
+    views.show("a", batch=1)
+    waiting = views.wait("a")
+    await until_idle()
+    assert not waiting.done()
+    views.show("a", batch=0)
+    assert await waiting == ["a"]
+
+
+async def test_not_propagated_when_the_process_ceases_to_be_the_controller() -> None:
+    views = Views()
+    views.channels.last_batch = 3
+    waiting = asyncio.create_task(views.waits.propagated(timeout_s=60.0))
+    await until_idle()
+    views.resign()
+    assert not await waiting

@@ -144,6 +144,27 @@ class TestOneBroker:
         assert result == ControlledShutdownResult()
         assert world.state(LED) == LeaderAndIsr(1, 5, (1, 2, 3), 0, 0)
 
+    def test_a_write_whose_answer_was_lost_is_announced(self) -> None:
+        """The client repeats it, and finds another version than it expects."""
+        world, active = cluster()
+        applied = False
+
+        def write_twice(effect: effects.Effect[object]) -> None:
+            nonlocal applied
+            if not isinstance(effect, effects.Write) or applied:
+                return
+            if any(op.path == paths.partition_state(LED) for op in effect.operations):
+                applied = True
+                world.driver.client.write(effect.operations, guard=effect.guard)
+
+        world.driver.before = write_twice
+        (result,) = shut_down(world, active, 1)
+        assert result == ControlledShutdownResult()
+        assert world.state(LED) == LeaderAndIsr(2, 6, (2, 3), 1, 1)
+        assert leader_and_isr(world.driver.sent)[1] == {LED: False}
+        assert set(leader_and_isr(world.driver.sent)[2]) == {LED, FOLLOWED}
+        assert {tp for b, tp, _, _ in stop_replica(world.driver.sent) if b == 1} == {LED, FOLLOWED}
+
 
 class TestWhoAsks:
     def test_an_earlier_life_of_the_broker_is_refused(self) -> None:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from regent.controller import giving_way
+from regent.controller.brokers import missed_restarts
+from regent.controller.effects import GiveWay
 from regent.controller.state.causes import CauseKind, ChangeKind
+from regent.model.partition import TopicPartition
 from tests.unit.controller.predecessor import cluster, left_by
-from tests.unit.controller.world import T0, World
+from tests.unit.controller.world import T0, World, leader_and_isr
 
 RESTARTED = "Brokers had registered anew while nobody led: others lead, or new leader epochs begin"
 
@@ -83,3 +87,29 @@ def test_the_trail_says_that_the_broker_had_bounced() -> None:
     (warned,) = world.log.warnings(RESTARTED)
     assert warned["brokers"] == [1]
     assert warned["partitions"] == 1
+
+
+def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """States may stay older than registrations for ever."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("u", dict.fromkeys(range(100), (1, 2)))
+    for n in range(100):
+        world.set_state(TopicPartition("u", n), 1, (1, 2), leader_epoch=5)
+    active = restart(world, 1, 2).fail_over()
+    monkeypatch.setattr(giving_way, "PART", 10)
+    monkeypatch.setattr(missed_restarts, "PART", 10)
+    world.driver.performed.clear()
+    just_after = active.context.cluster.brokers[3].epoch + 1
+    mzxids = {TopicPartition("u", n): just_after for n in range(100)}
+    world.run(missed_restarts.treat_as_bounced(active, mzxids))
+    assert world.driver.performed == [GiveWay()] * 20
+
+
+def test_nobody_is_sent_a_leader_that_has_restarted() -> None:
+    """Its followers would cut off what it may have lost."""
+    world = restart(cluster((1, 2), 1, (1, 2)), 1)
+    world.fail_over()
+    announced = [batch.partitions[T0] for batch in world.driver.sent if T0 in batch.partitions]
+    assert {state.leader_and_isr.leader for state in announced} == {2}
+    assert leader_and_isr(world.driver.sent).keys() == {1, 2}

@@ -172,3 +172,16 @@ class TestDeletion:
         assert context.deletion_progress("t").replicas == 3
         cluster.sync(1, 2)
         assert context.cluster.replicas(T0) == (2, 9, 1)
+
+    def test_an_answer_about_a_replica_that_was_moved_away_does_not_count(self) -> None:
+        """It came back, and is now deleted with its topic."""
+        cluster = Cluster((1, 2)).start()
+        cluster.move(1)
+        late = stop_replica(cluster.world.driver.take_sent())[-1]
+        cluster.move(1, 2)
+        cluster.world.mark_for_deletion("t", seen_by=cluster.active)
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED
+        broker_id, tp, epoch, delete = late
+        response = StopReplicaResponse(broker_id, 0, {}, {tp: StopReplicaPartition(epoch, delete)})
+        cluster.world.run(process_stop_replica_responses(cluster.active, [response]))
+        assert cluster.active.context.replica_state(2, T0) is ReplicaState.DELETION_STARTED

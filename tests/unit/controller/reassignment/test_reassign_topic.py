@@ -89,3 +89,12 @@ def test_a_topic_that_is_being_deleted_is_left_alone() -> None:
     cluster.active.context.topics_to_be_deleted["t"] = None
     outcome = rejected(cluster, ReassignTopic("t", {0: (1, 3)}))
     assert outcome.reason is Reason.TOPIC_MARKED_FOR_DELETION
+
+
+def test_no_committed_record_is_given_up() -> None:
+    """None of the replicas that would stay is in sync."""
+    cluster = Cluster((1, 2), isr=(2,)).start()
+    outcome = reassign(cluster, ReassignTopic("t", {0: (1,)}))
+    assert outcome == Accepted(), "it waits until the replica is in sync"
+    assert cluster.stored().target_replicas == (1,)
+    assert cluster.leadership()[1] == (2,)

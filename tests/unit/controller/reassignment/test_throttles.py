@@ -211,6 +211,17 @@ class TestInterruptions:
             cluster.sync(1, 2, 3)
         assert_nothing_is_left(cluster)
 
+    def test_a_topic_that_was_created_again_keeps_the_throttles_it_got_from_others(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        cluster.world.delete(paths.topic("t"))
+        cluster.world.create_topic("t", {0: (1, 2)})
+        set_topic_config(cluster, follower_replication_throttled_replicas="0:3")
+        cluster.fail_over()
+        assert lists(cluster) == (None, "0:3")
+        assert rates(cluster) == {}
+        assert not cluster.world.exists(throttled_topic("t"))
+
 
 class TestWhatCannotBeWritten:
     def test_a_partition_that_cannot_be_throttled_does_not_move(self) -> None:
@@ -267,3 +278,45 @@ class TestWhatCannotBeWritten:
         cluster.start()
         assert cluster.world.log.errors("Malformed note")
         assert cluster.world.exists(throttled_topic("t"))
+
+    def test_a_move_that_was_not_throttled_is_not_for_a_target_that_it_does_not_get(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=None)
+        good = cluster.world.node(paths.topic("t"))
+        cluster.world.put(paths.topic("t"), b"{")
+        assert cluster.alter({T0: (2, 4)}, throttle=RATE)[T0].error_code
+        cluster.world.put(paths.topic("t"), good.data)
+        assert cluster.stored().target_replicas == (2, 3)
+        assert_nothing_is_left(cluster)
+
+    def test_a_removal_that_failed_is_tried_again(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        good = cluster.world.node(paths.broker_config(3))
+        cluster.world.put(paths.broker_config(3), b"{")
+        cluster.sync(1, 2, 3)
+        assert cluster.world.log.errors("Throttles of brokers not changed")
+        cluster.world.put(paths.broker_config(3), good.data)
+        cluster.world.run(process_watch_check(cluster.active))
+        assert_nothing_is_left(cluster)
+
+
+def test_what_others_throttle_stays() -> None:
+    cluster = Cluster((1, 2)).start()
+    set_topic_config(cluster, retention_ms="7", follower_replication_throttled_replicas="0:3,1:9")
+    set_broker_config(cluster, 3, {FOLLOWER_RATE: "77", "log.cleaner.threads": "2"})
+    set_broker_config(cluster, 1, {"log.cleaner.threads": "2"})
+    cluster.alter({T0: (2, 3)}, throttle=RATE)
+    assert lists(cluster) == ("0:2,0:1", "0:3,1:9")
+    assert rates(cluster)[3] == (None, "77")
+    cluster.sync(1, 2, 3)
+    assert config_at(cluster, paths.topic_config("t")) == {
+        "retention.ms": "7",
+        FOLLOWER_REPLICAS: "0:3,1:9",
+    }
+    assert config_at(cluster, paths.broker_config(1)) == {"log.cleaner.threads": "2"}
+    assert config_at(cluster, paths.broker_config(3)) == {
+        FOLLOWER_RATE: "77",
+        "log.cleaner.threads": "2",
+    }
+    assert not cluster.world.exists(throttled_topic("t"))

@@ -142,3 +142,17 @@ class TestChanged:
         look_again(world, controller)
         assert queues_up_again(world)
         assert controller.active is None
+
+    def test_a_replica_that_is_not_elected_says_so_only_until_the_id_is_back(self) -> None:
+        world = World()
+        world.start_broker(1)
+        controller = world.controller()
+        world.process(controller, e.SessionEstablished())
+        world.put(paths.CLUSTER_ID, encode_cluster_id(OTHER))
+        world.deliver(controller)
+        look_again(world, controller)
+        assert f"was {CLUSTER}" in (controller.life.refusal or "")
+        world.put(paths.CLUSTER_ID, encode_cluster_id(CLUSTER))
+        look_again(world, controller)
+        assert controller.life.refusal is None
+        assert world.holder() is None

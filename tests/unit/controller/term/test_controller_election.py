@@ -241,6 +241,15 @@ class TestAnotherRegentThatLeads:
         assert world.holder() == CONTROLLER_ID
         assert controller.life.refusal is None
 
+    def test_a_controller_that_was_deposed_does_not_fight(self) -> None:
+        world = World()
+        world.start_broker(1)
+        controller = world.active_controller()
+        self.other(world)
+        world.deliver(controller)
+        world.process(controller, world.driver.timers["reelect"].event)
+        assert holder(world) == self.OTHER
+
 
 class TestWatch:
     @pytest.mark.parametrize(

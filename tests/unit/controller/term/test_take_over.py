@@ -305,6 +305,22 @@ class TestLimits:
         standby.absent(standby.other, is_named=True)
         assert standby.world.holder() == CONTROLLER_ID
 
+    def test_a_frozen_one_is_waited_for_after_another_frozen_one(self, standby: Standby) -> None:
+        first = standby.other
+        standby.absent(first)
+        second = self.replaced_by(standby)
+        standby.absent(first, second)
+        assert standby.world.holder() == OTHER
+
+    def test_a_frozen_one_is_waited_for_though_an_earlier_one_is_dead(
+        self, standby: Standby
+    ) -> None:
+        first = standby.other
+        standby.absent(dead=[first])
+        second = self.replaced_by(standby)
+        standby.absent(second, dead=[first])
+        assert standby.world.holder() == OTHER
+
 
 def test_one_that_has_failed_holds_off(standby: Standby) -> None:
     error = UnexpectedZooKeeperError("NOAUTH", paths.CONTROLLER)
