@@ -5,59 +5,32 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from regent.controller.commands import DeleteTopic
-from sandbox import KubernetesApi, wait_until, wait_until_async
-from tests.integration.kube.conftest import ROOT, Namespace, grant, running, topic
-from tests.support.cluster import DEADLINE_S
-from tests.support.kubernetes_client import KubernetesClient
+from sandbox import KubernetesApi
+from tests.integration.kube.conftest import (
+    DEFINITIONS,
+    Namespace,
+    grant,
+    install_definitions,
+    remove_definitions,
+    running,
+    topic,
+)
 from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration
 
 CRD = "kafkatopics.kafka.regent.dev"
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 
 @pytest.fixture(scope="module")
-def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("changing") / "kubernetes"
-
-
-@pytest.fixture(scope="module")
-def api(state: Path) -> Iterator[KubernetesApi]:
-    """An API server of the module's own, with the definitions, which each test restores."""
-    with KubernetesApi(users={"regent": []}, state=state) as server:
-        install(server)
-        yield server
-
-
-def install(api: KubernetesApi) -> None:
-    """Apply Regent's definitions, and wait until the API server serves their resources."""
-    client = KubernetesClient(api)
-    for file in sorted((ROOT / "crds").iterdir()):
-        client.apply(yaml.safe_load(file.read_text()))
-
-    def not_established() -> list[str]:
-        return [
-            body["metadata"]["name"]
-            for body in client.items(DEFINITIONS)
-            if ("Established", "True")
-            not in {(c["type"], c["status"]) for c in body["status"].get("conditions") or []}
-        ]
-
-    wait_until(
-        not_established,
-        until=lambda missing: not missing,
-        describe="the definitions to be established",
-        timeout_s=DEADLINE_S,
-    )
+def api(changing_api: KubernetesApi) -> KubernetesApi:
+    return changing_api
 
 
 def back_up(api: KubernetesApi, data: Path, backup: Path) -> None:
@@ -81,10 +54,9 @@ async def test_an_outage_of_the_api_server_heals_and_a_restored_backup_is_notice
     namespace: Namespace,
     controller: LiveController,
     kubeconfig: None,
-    state: Path,
     tmp_path: Path,
 ) -> None:
-    data, backup = state / "etcd-data", tmp_path / "backup"
+    data, backup = api.etcd.log_path.with_name("etcd-data"), tmp_path / "backup"
     async with running(controller, namespace, check_interval_s=0.5) as operator:
         namespace.apply(topic("orders"))
         await namespace.wait_condition("orders", "Ready", "True")
@@ -120,22 +92,6 @@ async def test_an_outage_of_the_api_server_heals_and_a_restored_backup_is_notice
         assert body["spec"]["partitions"] == 3
 
 
-async def delete_definition(api: KubernetesApi) -> None:
-    client = KubernetesClient(api)
-    client.delete(f"{DEFINITIONS}/{CRD}")
-
-    async def installed() -> bool:
-        definitions = await asyncio.to_thread(client.items, DEFINITIONS)
-        return CRD in [body["metadata"]["name"] for body in definitions]
-
-    await wait_until_async(
-        installed,
-        until=lambda there: not there,
-        describe="the definition to go",
-        timeout_s=DEADLINE_S,
-    )
-
-
 def _is_being_deleted(body: dict[str, Any]) -> bool:
     return "deletionTimestamp" in body["metadata"]
 
@@ -153,11 +109,11 @@ async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
         await namespace.wait_condition("explicit", "Ready", "True")
         await namespace.wait_condition("kept", "Ready", "True")
 
-        await delete_definition(api)
+        await asyncio.to_thread(remove_definitions, api, CRD)
         assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
         await namespace.wait_event("orders", "Normal", "TopicRetained")
 
-        install(api)
+        install_definitions(api)
         namespace.apply(topic("orders"))
         body = await namespace.wait_condition("orders", "Ready", "True")
         assert body["status"]["topicId"] == created["status"]["topicId"]
@@ -175,7 +131,7 @@ async def test_topics_stay_whose_resources_outlived_their_definition(
     namespace.client.delete(f"{DEFINITIONS}/{CRD}")
     await namespace.wait("orders", _is_being_deleted, describe="the deletion of the resource")
     namespace.client.patch(f"{DEFINITIONS}/{CRD}", {"metadata": {"finalizers": []}})
-    install(api)
+    install_definitions(api)
     assert _is_being_deleted(namespace.get("orders"))
     async with running(controller, namespace):
         await namespace.wait_event("orders", "Normal", "TopicRetained")
@@ -196,10 +152,10 @@ async def test_topics_stay_where_regent_may_not_read_the_definition(
         await namespace.wait_condition("orders", "Ready", "True")
         await namespace.wait_condition("explicit", "Ready", "True")
         await namespace.wait_condition("kept", "Ready", "True")
-        await delete_definition(api)
+        await asyncio.to_thread(remove_definitions, api, CRD)
         await namespace.wait_event("orders", "Normal", "TopicRetained")
     assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
-    install(api)
+    install_definitions(api)
 
 
 async def test_without_the_right_to_know_it_a_deletion_is_what_it_seems(

@@ -231,7 +231,7 @@ async def test_stopping_before_the_api_server_is_there(
     task = asyncio.create_task(run_kube(controller, KubeSettings(), stop_event=stop))
     await asyncio.sleep(0)
     stop.set()
-    await asyncio.wait_for(task, timeout=60)
+    await asyncio.wait_for(task, timeout=120)
 
 
 async def test_the_example_converges(namespace: Namespace, controller: LiveController) -> None:
