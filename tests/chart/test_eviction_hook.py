@@ -279,7 +279,7 @@ async def _evict(api: KubernetesApi) -> None:
     later = datetime(2026, 3, 2, tzinfo=UTC)
     key = ObjectKey("BrokerDrain", "kafka", "eviction-broker-1")
     where = ("-n", "kafka", "get", "drain", "-o", "json")
-    async with KubeClient(max_connections=1, request_timeout_s=30) as client:
+    async with KubeClient(max_connections=1, request_timeout_s=60) as client:
         hook = EvictionHook(client, evictions, KubeSettings(), now=lambda: times.pop(0))
         dry = await hook.verdict(EvictionReview("u", "brokers", "kafka-1", is_dry_run=True))
         assert "BrokerDrain kafka/eviction-broker-1" in dry.message
