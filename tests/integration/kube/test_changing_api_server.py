@@ -123,8 +123,8 @@ async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
 async def test_topics_stay_whose_resources_outlived_their_definition(
     api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
 ) -> None:
-    """Somebody took the definition's own finalizer off, as nobody took Regent's off: with another
-    definition its objects are there again, and are still being deleted."""
+    """A user removes the finalizer of the definition, because Regent's finalizers stay. The next
+    definition brings the objects back, and they are still being deleted."""
     async with running(controller, namespace):
         namespace.apply(topic("orders"))
         await namespace.wait_condition("orders", "Ready", "True")
