@@ -214,7 +214,7 @@ async def test_those_whose_places_are_passed_queue_up_again(shared_server: ZooKe
 
 
 async def test_a_lost_connection_alone_does_not_end_a_term(server: ZooKeeper) -> None:
-    async with replica(server, "pod-0", session_timeout_ms=30_000) as only:
+    async with replica(server, "pod-0", session_timeout_ms=60_000) as only:
         await until(lambda: only.leads)
         await asyncio.to_thread(server.restart)
         await only.client.state(SessionState.RECONNECTED)

@@ -42,7 +42,7 @@ CONNECTED, EXPIRED = SessionState.CONNECTED, SessionState.EXPIRED
 
 
 async def test_a_restart_of_the_server_is_survived(server: ZooKeeper, chroot: str) -> None:
-    settings = settings_for(server.connect_string + chroot, session_timeout_ms=30_000)
+    settings = settings_for(server.connect_string + chroot, session_timeout_ms=60_000)
     async with connected(settings) as client:
         session_id = client.session.session_id
         await client.port.multi([Create("/e", b"1", ephemeral=True), Create("/guard")])
@@ -63,7 +63,7 @@ async def test_without_a_server_calls_fail_after_their_bound(
     server: ZooKeeper, chroot: str
 ) -> None:
     settings = settings_for(
-        server.connect_string + chroot, session_timeout_ms=30_000, unavailable_after_ms=700
+        server.connect_string + chroot, session_timeout_ms=60_000, unavailable_after_ms=700
     )
     async with connected(settings) as client:
         await client.port.multi([Create("/node")])
@@ -86,7 +86,7 @@ async def test_without_a_server_calls_fail_after_their_bound(
 
 
 async def test_a_multi_under_way_fails_with_the_connection(server: ZooKeeper, chroot: str) -> None:
-    settings = settings_for(server.connect_string + chroot, session_timeout_ms=30_000)
+    settings = settings_for(server.connect_string + chroot, session_timeout_ms=60_000)
     async with connected(settings) as client:
         server.pause()
         multi = asyncio.create_task(client.port.multi([Create("/node")]))
@@ -232,7 +232,7 @@ async def test_a_silent_connection_is_given_up_for_another(
 
 async def test_what_was_given_up_is_not_carried_out_later(server: ZooKeeper, chroot: str) -> None:
     settings = settings_for(
-        server.connect_string + chroot, session_timeout_ms=30_000, unavailable_after_ms=300
+        server.connect_string + chroot, session_timeout_ms=60_000, unavailable_after_ms=300
     )
     async with connected(settings) as client:
         generation = client.session.generation()
