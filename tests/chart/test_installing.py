@@ -110,7 +110,7 @@ def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
         return dict(body["spec"]["strategy"])
 
     where = ("--namespace", "kafka")
-    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
+    options = ("--create-namespace", "--set", "zookeeper=zk:2181,crds.enabled=false")
     api.helm("install", "demo", CHART, *where, *options)
     try:
         assert strategy()["type"] == "RollingUpdate"
