@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from regent.resources.crd import RESOURCES
-from sandbox import KubernetesApi
+from sandbox import KubernetesApi, wait_until
 from tests.support.helm_chart import Render, render_chart
+from tests.support.kubernetes_client import KubernetesClient
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +28,23 @@ def api() -> Iterator[KubernetesApi]:
 @pytest.fixture
 def bare_api(api: KubernetesApi) -> Iterator[KubernetesApi]:
     """The API server without Regent's definitions."""
-    definitions = [resource.kind.crd_name for resource in RESOURCES]
-    api.kubectl("delete", "crd", "--ignore-not-found", *definitions)
+    client = KubernetesClient(api)
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+    def regents() -> list[str]:
+        present = {body["metadata"]["name"] for body in client.items(definitions)}
+        return [r.kind.crd_name for r in RESOURCES if r.kind.crd_name in present]
+
+    def remove() -> None:
+        for name in regents():
+            client.delete(f"{definitions}/{name}")
+        wait_until(
+            regents,
+            until=lambda left: not left,
+            describe="Regent's definitions to be gone",
+            timeout_s=180,
+        )
+
+    remove()
     yield api
-    api.kubectl("delete", "crd", "--ignore-not-found", *definitions)
+    remove()

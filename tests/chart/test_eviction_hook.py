@@ -20,10 +20,12 @@ from regent.kube.eviction.keeper import EvictionKeeper
 from regent.kube.eviction.reviews import EvictionReview
 from regent.kube.object_cache import ObjectKey
 from regent.kube.settings import KubeSettings
+from regent.resources.broker_drain import BrokerDrain
 from regent.servers.eviction_settings import eviction_settings
 from regent.settings import Settings
 from sandbox import KubernetesApi
 from tests.support.helm_chart import CHART, Render, Rendered
+from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
 
@@ -201,12 +203,12 @@ def test_without_roles_of_the_chart_there_are_none(render: Render) -> None:
     assert not [kind for kind, _ in rendered if kind in ("Role", "RoleBinding")]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def installed(api: KubernetesApi) -> Iterator[list[str]]:
     """Arguments that install or upgrade the release, which is installed."""
+    client = KubernetesClient(api)
     for name in ("brokers", "elsewhere"):
-        manifest = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}
-        api.kubectl("apply", "-f", "-", stdin=json.dumps(manifest))
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
     options = [
         *("--namespace", "kafka", "--create-namespace", "--set", "zookeeper=zk:2181"),
         *(
@@ -236,12 +238,13 @@ async def test_the_rights_are_enough(
     api: KubernetesApi, installed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
+    client, group = KubernetesClient(api), "/apis/rbac.authorization.k8s.io/v1"
     for binding in (
-        ("clusterrolebinding/kafka-demo-regent",),
-        ("-n", "kafka", "rolebinding/kafka-demo-regent-drains"),
-        ("-n", "brokers", "rolebinding/kafka-demo-regent-pods"),
+        "clusterrolebindings/kafka-demo-regent",
+        "namespaces/kafka/rolebindings/kafka-demo-regent-drains",
+        "namespaces/brokers/rolebindings/kafka-demo-regent-pods",
     ):
-        api.kubectl("patch", *binding, "--type=merge", "-p", json.dumps({"subjects": subjects}))
+        client.patch(f"{group}/{binding}", {"subjects": subjects})
     config = tmp_path / "kubeconfig"
     config.write_text(api.kubeconfig_for("regent").read_text())
     monkeypatch.setenv("KUBECONFIG", str(config))
@@ -255,16 +258,13 @@ async def test_the_rights_are_enough(
         },
         "spec": {"nodeName": "a", "containers": [{"name": "one", "image": "none"}]},
     }
-    api.kubectl("-n", "brokers", "apply", "-f", "-", stdin=json.dumps(pod))
-    running = json.dumps({"status": {"phase": "Running"}})
-    api.kubectl(
-        *("-n", "brokers", "patch", "pod", "kafka-1", "--subresource=status"),
-        *("--type=merge", "-p", running),
-    )
-    await _evict(api)
+    pods = "/api/v1/namespaces/brokers/pods"
+    client.create(pods, pod)
+    client.patch(f"{pods}/kafka-1/status", {"status": {"phase": "Running"}})
+    await _evict(client)
 
 
-async def _evict(api: KubernetesApi) -> None:
+async def _evict(kubernetes: KubernetesClient) -> None:
     """Ask twice, so that a BrokerDrain is made and changed; undo it; have it removed."""
     evictions = eviction_settings(
         Settings(
@@ -278,30 +278,26 @@ async def _evict(api: KubernetesApi) -> None:
     times = [datetime(2026, 3, 1, 12, minute, tzinfo=UTC) for minute in (0, 0, 5, 5)]
     later = datetime(2026, 3, 2, tzinfo=UTC)
     key = ObjectKey("BrokerDrain", "kafka", "eviction-broker-1")
-    where = ("-n", "kafka", "get", "drain", "-o", "json")
-    async with KubeClient(max_connections=1, request_timeout_s=30) as client:
+    drains = BrokerDrain.kind.collection_path("kafka")
+    async with KubeClient(max_connections=1, request_timeout_s=60) as client:
         hook = EvictionHook(client, evictions, KubeSettings(), now=lambda: times.pop(0))
         dry = await hook.verdict(EvictionReview("u", "brokers", "kafka-1", is_dry_run=True))
         assert "BrokerDrain kafka/eviction-broker-1" in dry.message
-        assert json.loads(api.kubectl(*where))["items"] == []
+        assert kubernetes.items(drains) == []
         times.insert(0, times[0])
         for _ in range(2):
             asked = EvictionReview("u", "brokers", "kafka-1", is_dry_run=False)
             assert (await hook.verdict(asked)).refused_with == 429
-        (drain,) = json.loads(api.kubectl(*where))["items"]
+        (drain,) = kubernetes.items(drains)
         annotations = drain["metadata"]["annotations"]
         assert annotations["kafka.regent.dev/eviction-asked-at"] == "2026-03-01T12:05:00+00:00"
         with pytest.raises(KubeApiError, match="forbidden"):
             await hook.verdict(EvictionReview("u", "elsewhere", "kafka-1", is_dry_run=False))
         keeper = EvictionKeeper(client, evictions, keys=lambda: (key,), now=lambda: later)
         await keeper.look_after(key)
-        (drain,) = json.loads(api.kubectl(*where))["items"]
+        (drain,) = kubernetes.items(drains)
         assert drain["spec"]["desiredState"] == "Undone"
         status = {"phase": "Undone", "observedGeneration": drain["metadata"]["generation"]}
-        patch = json.dumps({"status": status})
-        api.kubectl(
-            *("-n", "kafka", "patch", "drain", key.name, "--subresource=status"),
-            *("--type=merge", "-p", patch),
-        )
+        kubernetes.patch(f"{drains}/{key.name}/status", {"status": status})
         await keeper.look_after(key)
-        assert json.loads(api.kubectl(*where))["items"] == []
+        assert kubernetes.items(drains) == []

@@ -17,9 +17,12 @@ from regent.kube.errors import KubeApiError
 from regent.kube.lease import Lease
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
+from regent.reconcile.topics.kind import KAFKA_TOPIC
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
+from tests.support.cluster import DEADLINE_S
 from tests.support.helm_chart import CHART, ROOT
+from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.viewed_port import ViewedPort
@@ -34,21 +37,21 @@ async def test_installed_for_real_and_the_rights_are_enough(
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
+    client = KubernetesClient(api)
     for namespace in ("team-a", "team-b"):
-        api.kubectl("apply", "-f", "-", stdin=_namespace(namespace))
+        client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
     api.helm(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
         "--set-json", "zookeeper=\"zk:2181/kafka\"",
         "--set-json", f"namespaces={json.dumps(namespaces)}",
     )  # fmt: skip
     try:
-        kinds = ["rolebinding"] if namespaces else ["clusterrolebinding"]
-        _bind_to_user(api, kinds[0], namespaces)
+        _bind_to_user(client, namespaces)
         config = tmp_path / "kubeconfig"
         config.write_text(api.kubeconfig_for("regent").read_text())
         monkeypatch.setenv("KUBECONFIG", str(config))
-        await _one_life(api, tuple(namespaces))
-        await _keep_a_lease(api)
+        await _one_life(client, tuple(namespaces))
+        await _keep_a_lease(client)
     finally:
         api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")  # no pod ever runs
     # crds.keep
@@ -107,7 +110,7 @@ def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
         return dict(body["spec"]["strategy"])
 
     where = ("--namespace", "kafka")
-    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
+    options = ("--create-namespace", "--set", "zookeeper=zk:2181,crds.enabled=false")
     api.helm("install", "demo", CHART, *where, *options)
     try:
         assert strategy()["type"] == "RollingUpdate"
@@ -121,21 +124,17 @@ def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
         api.helm("uninstall", "demo", *where, "--no-hooks")
 
 
-def _namespace(name: str) -> str:
-    return yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-
-
-def _bind_to_user(api: KubernetesApi, kind: str, namespaces: list[str]) -> None:
+def _bind_to_user(client: KubernetesClient, namespaces: list[str]) -> None:
     """Give the chart's roles to a user with a token: no token controller runs here."""
     subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
-    patch = json.dumps({"subjects": subjects})
-    for where in [["-n", namespace] for namespace in namespaces] or [[]]:
-        api.kubectl(*where, "patch", kind, "kafka-demo-regent", "--type=merge", "-p", patch)
-    lease = "rolebinding/demo-regent-lease"
-    api.kubectl("-n", "kafka", "patch", lease, "--type=merge", "-p", patch)
+    group = "/apis/rbac.authorization.k8s.io/v1"
+    scopes = [f"namespaces/{name}/rolebindings" for name in namespaces] or ["clusterrolebindings"]
+    bindings = [f"{scope}/kafka-demo-regent" for scope in scopes]
+    for binding in (*bindings, "namespaces/kafka/rolebindings/demo-regent-lease"):
+        client.patch(f"{group}/{binding}", {"subjects": subjects})
 
 
-async def _keep_a_lease(api: KubernetesApi) -> None:
+async def _keep_a_lease(kubernetes: KubernetesClient) -> None:
     """Take, renew and release the Lease, with the rights of the chart, and no other one."""
 
     def lease(name: str, identity: str) -> Lease:
@@ -159,46 +158,57 @@ async def _keep_a_lease(api: KubernetesApi) -> None:
         await other.release()
         with pytest.raises(KubeApiError, match="forbidden"):
             await lease("somebody-elses", "one").take(by_force=True)
-    spec = json.loads(api.kubectl("-n", "kafka", "get", "lease", "demo-regent", "-o", "json"))[
-        "spec"
-    ]
+    path = "/apis/coordination.k8s.io/v1/namespaces/kafka/leases/demo-regent"
+    spec = kubernetes.get(path)["spec"]
     assert "holderIdentity" not in spec
     assert spec["leaseTransitions"] == 1
-    api.kubectl("-n", "kafka", "delete", "lease", "demo-regent")
+    kubernetes.delete(path)
 
 
-async def _one_life(api: KubernetesApi, namespaces: tuple[str, ...]) -> None:
+async def _one_life(client: KubernetesClient, namespaces: tuple[str, ...]) -> None:
     """Create and delete a topic, with the rights of the chart."""
     with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        await _serve_one_life(api, controller, namespaces)
+        await _serve_one_life(client, controller, namespaces)
         assert cluster.topics == ()
 
 
 async def _serve_one_life(
-    api: KubernetesApi, controller: LiveController, namespaces: tuple[str, ...]
+    client: KubernetesClient, controller: LiveController, namespaces: tuple[str, ...]
 ) -> None:
     stop = asyncio.Event()
     task = asyncio.create_task(
         run_kube(controller, KubeSettings(namespaces=namespaces), stop_event=stop)
     )
     try:
-        example = (ROOT / "examples" / "kafkatopic.yaml").read_text()
-        example = example.replace("  name: orders", "  name: orders\n  namespace: team-b")
-        await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=example)
-        await asyncio.to_thread(
-            api.kubectl, "-n", "team-b", "wait", "--for=condition=Ready", "ktopic/orders",
-            "--timeout=120s",
-        )  # fmt: skip
-        await asyncio.to_thread(api.kubectl, "-n", "team-b", "delete", "ktopic", "orders")
+        example = yaml.safe_load((ROOT / "examples" / "kafkatopic.yaml").read_text())
+        await asyncio.to_thread(client.apply, example, namespace="team-b")
+        topic = KAFKA_TOPIC.kind.object_path("team-b", "orders")
 
-        async def events() -> str:
-            return await asyncio.to_thread(api.kubectl, "-n", "team-b", "get", "events")
+        async def is_ready() -> bool:
+            body = await asyncio.to_thread(client.get, topic)
+            found = body.get("status", {}).get("conditions", [])
+            return ("Ready", "True") in {(each["type"], each["status"]) for each in found}
+
+        await wait_until_async(is_ready, describe="the topic to be ready", timeout_s=DEADLINE_S)
+        await asyncio.to_thread(client.delete, topic)
+
+        async def left() -> list[dict[str, Any]]:
+            collection = KAFKA_TOPIC.kind.collection_path("team-b")
+            return await asyncio.to_thread(client.items, collection)
 
         await wait_until_async(
-            events,
-            until=lambda text: "TopicDeleted" in text,
+            left, until=lambda topics: not topics, describe="it to go", timeout_s=DEADLINE_S
+        )
+
+        async def reasons() -> set[str]:
+            events = await asyncio.to_thread(client.items, "/api/v1/namespaces/team-b/events")
+            return {event["reason"] for event in events}
+
+        await wait_until_async(
+            reasons,
+            until=lambda found: "TopicDeleted" in found,
             describe="the Events to be recorded",
-            timeout_s=60,
+            timeout_s=DEADLINE_S,
         )
     finally:
         stop.set()

@@ -13,6 +13,7 @@ from regent.reconcile.selection import ClusterSelection
 from regent.settings import Settings
 from sandbox import KubernetesApi
 from tests.support.helm_chart import CHART, Render, helm_arguments
+from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
 
@@ -111,10 +112,11 @@ def test_an_upgrade_says_how_to_release_what_is_not_served_any_more(
         "meta.helm.sh/release-name": "demo",
         "meta.helm.sh/release-namespace": "kafka",
     }
-    manifests = yaml.safe_dump_all([namespace, former_settings])
-    api.kubectl("apply", "-f", "-", stdin=manifests)
+    client, collection = KubernetesClient(api), "/api/v1/namespaces/kafka/configmaps"
+    client.apply(namespace)
+    client.create(collection, former_settings)
     try:
         text = notes(api, **values)
     finally:
-        api.kubectl("--namespace", "kafka", "delete", "configmap", "demo-regent")
+        client.delete(f"{collection}/demo-regent")
     assert re.findall(r"^  regent release --all ?(.*)$", text, re.MULTILINE) == commands

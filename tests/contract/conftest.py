@@ -8,6 +8,7 @@ import pytest
 
 from sandbox import ZooKeeper, ZooKeeperEnsemble
 from tests.contract.zookeeper_worlds import InMemoryWorld, RealWorld, World
+from tests.support.soak import soak
 
 
 @pytest.fixture(scope="package")
@@ -31,6 +32,13 @@ async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
 
 @pytest.fixture(scope="package")
 def ensemble() -> Iterator[ZooKeeperEnsemble]:
+    """A leader and a follower."""
+    with ZooKeeperEnsemble(2) as servers:
+        yield servers
+
+
+@pytest.fixture(scope="package")
+def observed_ensemble() -> Iterator[ZooKeeperEnsemble]:
     """Two servers with a vote and an observer."""
     with ZooKeeperEnsemble(3, observers=1) as servers:
         yield servers
@@ -39,10 +47,8 @@ def ensemble() -> Iterator[ZooKeeperEnsemble]:
 @pytest.fixture(
     params=[
         "memory",
-        *(
-            pytest.param(mode, marks=pytest.mark.integration)
-            for mode in ("standalone", "follower", "observer")
-        ),
+        *(pytest.param(mode, marks=pytest.mark.integration) for mode in ("standalone", "follower")),
+        pytest.param("observer", marks=[pytest.mark.integration, soak("controller")]),
     ]
 )
 async def any_server(request: pytest.FixtureRequest) -> AsyncIterator[World]:
@@ -53,7 +59,8 @@ async def any_server(request: pytest.FixtureRequest) -> AsyncIterator[World]:
     elif request.param == "standalone":
         made = RealWorld(request.getfixturevalue("zookeeper_server").connect_string)
     else:
-        servers: ZooKeeperEnsemble = request.getfixturevalue("ensemble")
+        fixture = "observed_ensemble" if request.param == "observer" else "ensemble"
+        servers: ZooKeeperEnsemble = request.getfixturevalue(fixture)
         made = RealWorld(servers.server_with_mode(request.param).connect_string)
     yield made
     await made.close()

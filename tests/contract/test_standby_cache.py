@@ -7,6 +7,8 @@ import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
+import pytest
+
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
@@ -19,11 +21,12 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
 from tests.contract.zookeeper_worlds import Client, World, until
+from tests.support.soak import soak
 from tests.unit.runtime.worlds import KeptChannels
 
 PARTITIONS = 20
 TOPICS = 10
-ELECTIONS = 12
+ELECTIONS = [4, pytest.param(12, marks=soak("controller"))]
 
 
 def state(leader_epoch: int) -> bytes:
@@ -152,10 +155,13 @@ class Writers:
             pass
 
 
-async def test_elected_process_gets_what_a_cold_read_finds(any_server: World) -> None:
+@pytest.mark.parametrize("elections", ELECTIONS)
+async def test_elected_process_gets_what_a_cold_read_finds(
+    any_server: World, elections: int
+) -> None:
     writers = Writers(await set_up(any_server))
     client = await any_server.connect()
-    for version in range(ELECTIONS):
+    for version in range(elections):
         async with following(client) as keeper:
             tasks = await writers.begin(version)
             await client.port.multi([SetData(paths.CONTROLLER_EPOCH, b"", version)])

@@ -39,17 +39,13 @@ public final class TopicConfigs {
             "kafka.log.LogConfig");
 
     public static void main(String[] arguments) throws Exception {
-        if (arguments[0].equals("definitions")) {
-            Map<String, Object> all = new LinkedHashMap<>();
-            all.put("keys", keys());
-            all.put("format_versions", formatVersions());
-            all.put("api_versions", apiVersions());
-            System.out.println(JSON.writeValueAsString(all));
-            return;
-        }
         BufferedReader lines = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
         StringBuilder answers = new StringBuilder();
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (line.equals("definitions")) {
+                answers.append(JSON.writeValueAsString(definitions())).append('\n');
+                continue;
+            }
             Map<String, Map<String, String>> given =
                     JSON.readValue(line, new TypeReference<Map<String, Map<String, String>>>() { });
             answers.append(JSON.writeValueAsString(verdict(given))).append('\n');
@@ -58,6 +54,14 @@ public final class TopicConfigs {
     }
 
     // Definitions
+
+    private static Map<String, Object> definitions() throws Exception {
+        Map<String, Object> all = new LinkedHashMap<>();
+        all.put("keys", keys());
+        all.put("format_versions", formatVersions());
+        all.put("api_versions", apiVersions());
+        return all;
+    }
 
     private static Map<String, Object> keys() throws Exception {
         Map<String, Object> described = new TreeMap<>();

@@ -43,24 +43,25 @@ class Verdict:
 
 def definitions(release: str) -> Any:
     """Keys, format versions and API versions of a release, as ``TopicConfigs.java`` prints them."""
-    return json.loads(_run(release, "definitions", ""))
+    found, _ = definitions_and_verdicts(release, [])
+    return found
 
 
-def verdicts(release: str, cases: Sequence[Case]) -> list[Verdict]:
-    """What a release says of each case."""
-    lines = (
-        json.dumps(
-            {"broker": dict(c.broker), "existing": dict(c.existing), "config": dict(c.config)}
-        )
+def definitions_and_verdicts(release: str, cases: Sequence[Case]) -> tuple[Any, list[Verdict]]:
+    """Return :func:`definitions`, and what the release says of each case. Starts one JVM."""
+    documents = (
+        {"broker": dict(c.broker), "existing": dict(c.existing), "config": dict(c.config)}
         for c in cases
     )
-    answers = _run(release, "verdicts", "".join(f"{line}\n" for line in lines)).splitlines()
-    return [Verdict(**json.loads(answer)) for answer in answers]
-
-
-def _run(release: str, mode: str, given: str) -> str:
-    program = compiled_program(kafka_jars(release), _SOURCE, [mode], heap_mb=1024)
+    lines = ["definitions", *map(json.dumps, documents)]
+    program = compiled_program(kafka_jars(release), _SOURCE, heap_mb=1024)
     with program as command:
-        return subprocess.run(
-            command, input=given, stdout=subprocess.PIPE, check=True, text=True
+        printed = subprocess.run(
+            command,
+            input="".join(f"{line}\n" for line in lines),
+            stdout=subprocess.PIPE,
+            check=True,
+            text=True,
         ).stdout
+    found, *answers = map(json.loads, printed.splitlines())
+    return found, [Verdict(**answer) for answer in answers]

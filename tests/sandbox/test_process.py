@@ -142,7 +142,7 @@ def test_run_guarded_passes_input_and_returns_output() -> None:
     program = (
         "import sys; print(sys.stdin.read().upper()); print('x', file=sys.stderr); sys.exit(3)"
     )
-    outcome = run_guarded([sys.executable, "-c", program], stdin="a\nb\n", timeout_s=30)
+    outcome = run_guarded([sys.executable, "-c", program], stdin="a\nb\n", timeout_s=60)
     assert (outcome.stdout, outcome.stderr, outcome.exit_code) == ("A\nB\n\n", "x\n", 3)
 
 

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.integration
 def test_packets_above_zookeepers_default_limit_end_the_connection() -> None:
     """As in production: a packet that Regent must not send has to fail here, too."""
     with ZooKeeper() as server:
-        zookeeper = KazooClient(hosts=server.connect_string, timeout=30.0)
+        zookeeper = KazooClient(hosts=server.connect_string, timeout=60.0)
         zookeeper.start(timeout=120)
         try:
             zookeeper.create("/large", b"x" * 1_000_000)
@@ -28,7 +28,7 @@ def test_packets_above_zookeepers_default_limit_end_the_connection() -> None:
 
 def test_the_session_that_holds_a_znode_ends_on_demand() -> None:
     with ZooKeeper() as server:
-        zookeeper = KazooClient(hosts=server.connect_string, timeout=30.0)
+        zookeeper = KazooClient(hosts=server.connect_string, timeout=60.0)
         zookeeper.start(timeout=120)
         try:
             zookeeper.create("/chroot/held", ephemeral=True, makepath=True)

@@ -23,6 +23,7 @@ _PLURALS = {
     "Role": "roles",
     "RoleBinding": "rolebindings",
     "Namespace": "namespaces",
+    "CustomResourceDefinition": "customresourcedefinitions",
 }
 
 
@@ -55,7 +56,7 @@ class KubernetesClient:
         """Apply an object as ``kubectl apply --server-side --force-conflicts`` does.
 
         Args:
-            body: A resource of Regent, a Role, a RoleBinding or a Namespace.
+            body: A resource of Regent, a Role, a RoleBinding, a Namespace or a definition.
             namespace: For an object that names none.
         """
         version, metadata = body["apiVersion"], body["metadata"]

@@ -10,8 +10,9 @@ import pytest
 from benchmarks.plan_cases import cases
 from benchmarks.plan_generate import cost_of, generate_assignment
 from regent_rebalance.planner import make_plan
+from tests.support.soak import soak
 
-pytestmark = pytest.mark.integration
+pytestmark = [pytest.mark.integration, soak("benchmarks")]
 
 
 @pytest.mark.parametrize("name", ["one broker of 20 leaves", "weighted", "leaders of 256"])

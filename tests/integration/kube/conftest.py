@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
@@ -25,14 +26,17 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.crd import RESOURCES
 from regent.resources.resource_status import UNOBSERVED
 from regent.runtime.ports import ControllerPort
-from sandbox import KubernetesApi, wait_until_async
+from sandbox import KubernetesApi, wait_until, wait_until_async
 from sandbox.definitions import apply_definitions
+from tests.support.cluster import DEADLINE_S
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
+
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _numbers = itertools.count(1)
 
@@ -59,6 +63,51 @@ def api() -> Iterator[KubernetesApi]:
     with KubernetesApi(users={"regent": []}) as server:
         apply_definitions(server.kubectl, ROOT / "crds")
         yield server
+
+
+@pytest.fixture(scope="package")
+def changing_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KubernetesApi]:
+    """An API server with Regent's CRDs, for tests that change the CRDs or the whole server, and
+    restore both."""
+    state = tmp_path_factory.mktemp("changing") / "kubernetes"
+    with KubernetesApi(users={"regent": []}, state=state) as server:
+        install_definitions(server)
+        yield server
+
+
+def install_definitions(api: KubernetesApi) -> None:
+    """Apply Regent's CRDs, and wait until the API server serves their resources."""
+    client = KubernetesClient(api)
+    for file in sorted((ROOT / "crds").iterdir()):
+        client.apply(yaml.safe_load(file.read_text()))
+
+    def not_established() -> list[str]:
+        return [
+            body["metadata"]["name"]
+            for body in client.items(DEFINITIONS)
+            if ("Established", "True")
+            not in {(c["type"], c["status"]) for c in body["status"].get("conditions") or []}
+        ]
+
+    wait_until(
+        not_established,
+        until=lambda missing: not missing,
+        describe="the definitions to be established",
+        timeout_s=DEADLINE_S,
+    )
+
+
+def remove_definitions(api: KubernetesApi, *names: str) -> None:
+    """Delete CRDs, and wait until they and their resources are gone."""
+    client = KubernetesClient(api)
+    for name in names:
+        client.delete(f"{DEFINITIONS}/{name}")
+    wait_until(
+        lambda: {body["metadata"]["name"] for body in client.items(DEFINITIONS)},
+        until=lambda present: present.isdisjoint(names),
+        describe=f"{', '.join(names)} to be gone",
+        timeout_s=DEADLINE_S,
+    )
 
 
 class Namespace:

@@ -113,13 +113,18 @@ class SparkOperator:
     namespace: Namespace
 
     @property
-    def _jobs(self) -> str:
+    def collection(self) -> str:
+        """The path of the SparkApplications of the namespace."""
         group = "sparkoperator.k8s.io/v1beta2"
         return f"/apis/{group}/namespaces/{self.namespace.name}/sparkapplications"
 
     def jobs(self) -> list[dict[str, Any]]:
         """All SparkApplications."""
-        return self.namespace.client.items(self._jobs)
+        return self.namespace.client.items(self.collection)
+
+    def delete_jobs(self) -> None:
+        """Have all SparkApplications deleted."""
+        self.namespace.client.delete(self.collection)
 
     def jobs_with_secrets(self) -> list[dict[str, Any]]:
         """Those whose Secrets exist."""
@@ -161,7 +166,7 @@ class SparkOperator:
             "executionAttempts": 1,
             "submissionAttempts": 1,
         }
-        self.namespace.client.patch(f"{self._jobs}/{name}/status", {"status": status})
+        self.namespace.client.patch(f"{self.collection}/{name}/status", {"status": status})
 
     def mount(self, job: dict[str, Any], folder: Path) -> Path:
         """The files that the driver finds in its folder for credentials."""

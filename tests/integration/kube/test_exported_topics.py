@@ -15,6 +15,7 @@ from regent.resources.kafka_topic import KafkaTopic, parse_kafka_topic
 from regent.status.reader import ClusterReader
 from regent.status.topic_export import Export, ExportOptions, read_topics, render_all
 from tests.integration.kube.conftest import Namespace
+from tests.support.soak import soak
 from tests.unit.controller.world import World
 from tests.unit.reconcile.requests import READY, request, state, topic, view
 from tests.unit.status.telling import Reads
@@ -66,11 +67,11 @@ ILLEGAL = {
 """Values that the export leaves out."""
 
 
-def names() -> list[str]:
-    """The words, and some hundred names made of the characters that numbers and dates have."""
+def names(count: int) -> list[str]:
+    """The words, and names made of the characters that numbers and dates have."""
     draw = random.Random(1)
     made = [
-        "".join(draw.choices("0019eExXoObByYnN._-:+", k=draw.randint(1, 6))) for _ in range(600)
+        "".join(draw.choices("0019eExXoObByYnN._-:+", k=draw.randint(1, 6))) for _ in range(count)
     ]
     return [name for name in dict.fromkeys((*WORDS, *made)) if topic_name_problem(name) is None]
 
@@ -95,11 +96,13 @@ def exported(topics: Mapping[str, Config]) -> Export:
     return asyncio.run(read_topics(reader, ExportOptions(with_internal=True)))
 
 
+@pytest.mark.parametrize("made", [60, pytest.param(600, marks=soak("controller"))])
 def test_applying_exported_topics_with_odd_names_and_values_changes_nothing(
-    namespace: Namespace,
+    namespace: Namespace, made: int
 ) -> None:
-    topics = dict(zip(names(), configs(len(names())), strict=True))
-    assert len(topics) > 300
+    listed = names(made)
+    topics = dict(zip(listed, configs(len(listed)), strict=True))
+    assert len(topics) > len(WORDS)
     export = exported(topics)
     assert export.problems == ()
     assert export.topics.keys() == topics.keys()

@@ -44,8 +44,9 @@ async def test_the_first_term_of_another_replica_ends_the_observation(
     namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
     observing, elected = LiveController(cluster, contends=False), LiveController(cluster)
-    # long enough for a busy machine to renew it: nobody else takes it
-    async with supervised(observing, [namespace.name], lease_duration_s=60):
+    # A busy machine renews the Lease in that time. An observer creates a Lease only when there was
+    # none for that time.
+    async with supervised(observing, [namespace.name], lease_duration_s=10):
         namespace.apply(topic("orders"))
         await namespace.wait_condition("orders", "Ready", "Unknown", "ControllerInactive")
         async with supervised(elected, [namespace.name], lease_duration_s=60):

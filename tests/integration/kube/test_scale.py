@@ -16,6 +16,7 @@ from regent.resources.kafka_topic import KafkaTopic
 from sandbox import wait_until_async
 from tests.integration.kube.conftest import Namespace, condition, running, topic
 from tests.support.live_controller import LiveController
+from tests.support.soak import soak
 
 pytestmark = [
     pytest.mark.integration,
@@ -23,15 +24,16 @@ pytestmark = [
     pytest.mark.usefixtures("kubeconfig"),
 ]
 
-TOPICS = 150
+TOPICS = [40, pytest.param(150, marks=soak("controller"))]
 
 
+@pytest.mark.parametrize("topics", TOPICS)
 async def test_many_topics_converge_with_few_writes(
-    namespace: Namespace, controller: LiveController, record_property: Any
+    namespace: Namespace, controller: LiveController, topics: int, record_property: Any
 ) -> None:
     settings = KubeSettings(namespaces=(namespace.name,))
     collection = KafkaTopic.kind.collection_path(namespace.name)
-    names = [f"topic-{number:04d}" for number in range(TOPICS)]
+    names = [f"topic-{number:04d}" for number in range(topics)]
     async with (
         KubeClient(max_connections=16, request_timeout_s=120) as client,
         running(controller, namespace) as operator,
@@ -47,7 +49,7 @@ async def test_many_topics_converge_with_few_writes(
             return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
 
         await wait_until_async(
-            ready, until=lambda count: count == TOPICS, describe="all to be ready", timeout_s=240
+            ready, until=lambda count: count == topics, describe="all to be ready", timeout_s=240
         )
         converged_s = time.monotonic() - started
         await wait_until_async(
@@ -57,11 +59,11 @@ async def test_many_topics_converge_with_few_writes(
         created = {(c.topic, c.topic_id) for c in controller.commands if isinstance(c, CreateTopic)}
         assert sorted(topic for topic, _ in created) == names
         # A finalizer, a status, and a second one for topics that took more than ten seconds.
-        assert operator.writes <= 3 * TOPICS
+        assert operator.writes <= 3 * topics
         record_property("created_s", round(created_s, 1))
         record_property("converged_s", round(converged_s, 1))
         print(
-            f"{TOPICS} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
+            f"{topics} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
             f"{operator.writes} writes, {len(controller.batches)} batches, "
             f"{operator.reconciliations} reconciliations"
         )

@@ -11,7 +11,8 @@ from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration
 
-TOPICS = 8
+TOPICS = 12
+WRITE_S, PATIENCE_S = 1.0, 10.0
 
 
 async def test_writes_that_wait_for_others_are_not_taken_for_ones_without_an_answer(
@@ -21,8 +22,10 @@ async def test_writes_that_wait_for_others_are_not_taken_for_ones_without_an_ans
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """They were given up before they were sent, and began again behind all others."""
-    proxy.slow_writes(1.0)
-    async with running(controller, namespace, max_connections=1, request_timeout_s=4.0) as operator:
+    proxy.slow_writes(WRITE_S)
+    async with running(
+        controller, namespace, max_connections=1, request_timeout_s=PATIENCE_S
+    ) as operator:
         namespace.apply(*(topic(f"topic-{number}") for number in range(TOPICS)))
         # Each is held and gets a status: the last one waits for longer than an answer may take.
         await wait_for(

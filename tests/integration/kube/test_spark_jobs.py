@@ -46,6 +46,7 @@ from tests.integration.kube.spark_jobs import (
     regent,
     secret_of,
 )
+from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.soak import soak
@@ -56,16 +57,18 @@ pytestmark = pytest.mark.integration
 
 @pytest.fixture(scope="module", autouse=True)
 def _definition(api: KubernetesApi) -> Iterator[None]:
-    file = spark_application_definition()
-    api.kubectl("apply", "--server-side", "-f", file)
+    client = KubernetesClient(api)
+    name = "sparkapplications.sparkoperator.k8s.io"
+    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    api.kubectl("apply", "--server-side", "-f", spark_application_definition())
     wait_until(
-        lambda: api.kubectl("get", "-f", file, "-o", "jsonpath={.status.conditions}"),
-        until=lambda shown: '"status":"True","type":"Established"' in shown,
+        lambda: client.get(path).get("status", {}).get("conditions") or [],
+        until=lambda shown: ("Established", "True") in {(c["type"], c["status"]) for c in shown},
         timeout_s=120,
         describe="the definition of SparkApplications to be established",
     )
     yield
-    api.kubectl("delete", "-f", file)
+    client.delete(path)
 
 
 @pytest.fixture
@@ -73,8 +76,9 @@ def operator_of_spark(
     api: KubernetesApi, namespace: Namespace, limited: None
 ) -> Iterator[SparkOperator]:
     allow_spark(api, namespace.name)
-    yield SparkOperator(namespace)
-    namespace.kubectl("delete", "sparkapplications", "--all")
+    operator = SparkOperator(namespace)
+    yield operator
+    operator.delete_jobs()
 
 
 @pytest.fixture
@@ -195,7 +199,9 @@ async def test_a_job_that_was_left_half_made_is_replaced(
     running = started(runner, task)
     job = await operator_of_spark.wait_for_job()
     await cancel((running,))
-    operator_of_spark.namespace.kubectl("delete", "secret", secret_of(job))
+    namespace = operator_of_spark.namespace
+    secrets = f"/api/v1/namespaces/{namespace.name}/secrets"
+    namespace.client.delete(f"{secrets}/{secret_of(job)}")
     running = started(runner, task)
     other = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
     assert other["metadata"]["name"] == job["metadata"]["name"]
@@ -229,9 +235,10 @@ async def test_a_copy_of_a_job_is_left_alone_and_a_job_without_its_label_is_adop
     metadata = job["metadata"]
     kept = ("namespace", "labels", "annotations", "ownerReferences")
     copied = {"name": "copied", **{name: metadata[name] for name in kept}}
-    kubectl = operator_of_spark.namespace.kubectl
-    kubectl("create", "-f", "-", stdin=json.dumps({**job, "metadata": copied}))
-    kubectl("label", "sparkapplication", metadata["name"], "kafka.regent.dev/reassignment-uid-")
+    client, collection = operator_of_spark.namespace.client, operator_of_spark.collection
+    client.create(collection, {**job, "metadata": copied})
+    unlabelled = {"labels": {"kafka.regent.dev/reassignment-uid": None}}
+    client.patch(f"{collection}/{metadata['name']}", {"metadata": unlabelled})
     running = started(runner, task)
     credentials = operator_of_spark.mount(job, tmp_path)
     assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
@@ -310,7 +317,7 @@ async def test_a_job_that_somebody_deletes_is_a_failure(
 ) -> None:
     running = started(runner, task)
     await operator_of_spark.wait_for_job()
-    operator_of_spark.namespace.kubectl("delete", "sparkapplications", "--all")
+    operator_of_spark.delete_jobs()
     result = await running
     assert isinstance(result, PlannerFailed)
     assert "was deleted before it had a plan" in result.problem
@@ -338,7 +345,9 @@ async def test_no_job_is_made_with_options_that_the_administrator_does_not_allow
 async def test_a_missing_right_is_named(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
 ) -> None:
-    operator_of_spark.namespace.kubectl("delete", "role", "regent-spark")
+    namespace = operator_of_spark.namespace
+    roles = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace.name}/roles"
+    namespace.client.delete(f"{roles}/regent-spark")
     result = await runner.run(task)
     assert isinstance(result, PlannerFailed)
     assert "sparkapplications.sparkoperator.k8s.io is forbidden" in result.problem
@@ -412,7 +421,8 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
         assert await asyncio.to_thread(drive, exchange.url, credentials) == 0
         await wait_for(namespace, "second", "AwaitingApproval")
         await operator_of_spark.wait_for_job_of("third")
-        namespace.kubectl("delete", "reassignment", "stuck")
+        stuck = PartitionReassignment.kind.object_path(namespace.name, "stuck")
+        await asyncio.to_thread(namespace.client.delete, stuck)
         await wait_until_async(
             owners,
             until=lambda found: found == {"second", "third"},

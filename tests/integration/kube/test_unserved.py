@@ -3,43 +3,44 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Iterator
 
 import pytest
 from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
-from regent.resources.crd import crd
+from regent.resources.crd import RESOURCES, crd
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi
-from sandbox.definitions import apply_definitions
 from sandbox.regent_process import run_regent
 from tests.integration.kube.conftest import (
-    ROOT,
     Namespace,
     condition,
     grant,
+    install_definitions,
+    remove_definitions,
     supervised,
     topic,
     wait_for,
 )
+from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
+ALL = [resource.kind.crd_name for resource in RESOURCES]
+
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[KubernetesApi]:
-    """An API server without CRDs, whose namespaces go away when they are deleted."""
-    with KubernetesApi(users={"regent": []}, controller_manager=True) as server:
-        yield server
+def api(changing_api: KubernetesApi) -> KubernetesApi:
+    return changing_api
 
 
-def install_crds(api: KubernetesApi) -> None:
-    apply_definitions(api.kubectl, ROOT / "crds")
+def make_namespace(api: KubernetesApi, name: str) -> Namespace:
+    namespace = Namespace(api, name)
+    namespace.client.create("/api/v1/namespaces", {"metadata": {"name": name}})
+    return namespace
 
 
 def metric(health: KubeHealth, name: str, **labels: str) -> float | None:
@@ -52,8 +53,8 @@ def metric(health: KubeHealth, name: str, **labels: str) -> float | None:
 async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
     api: KubernetesApi, cluster: SimulatedCluster
 ) -> None:
-    namespace = Namespace(api, "without-crd")
-    api.kubectl("create", "namespace", namespace.name)
+    await asyncio.to_thread(remove_definitions, api, *ALL)
+    namespace = make_namespace(api, "without-crd")
     controller = LiveController(cluster)
     async with supervised(controller, [namespace.name]) as health:
         await wait_for(
@@ -64,20 +65,19 @@ async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
         assert health.problem() is None
         assert controller.view.is_active
 
-        await asyncio.to_thread(install_crds, api)
+        await asyncio.to_thread(install_definitions, api)
         await wait_for(lambda: health.remark() is None, describe="no remark any more")
         assert metric(health, "regent_kafkatopics_unlisted") == 0
         namespace.apply(topic("orders", deletionPolicy="Retain"))
         await namespace.wait_condition("orders", "Ready", "True")
 
-        await asyncio.to_thread(api.kubectl, "delete", "-f", ROOT / "crds")
+        await asyncio.to_thread(remove_definitions, api, *ALL)
         await wait_for(lambda: health.remark() is not None, describe="another remark")
         assert controller.view.is_active
 
-        await asyncio.to_thread(install_crds, api)
+        await asyncio.to_thread(install_definitions, api)
         namespace.apply(topic("payments", deletionPolicy="Retain"))
         await namespace.wait_condition("payments", "Ready", "True")
-        await asyncio.to_thread(api.kubectl, "delete", "-f", ROOT / "crds")
 
 
 @pytest.mark.usefixtures("kubeconfig")
@@ -90,16 +90,15 @@ async def test_a_definition_that_drops_fields_is_named_until_it_is_updated(
     schema = version["schema"]["openAPIV3Schema"]
     del schema["x-kubernetes-validations"]
     del schema["properties"]["spec"]["properties"]["clusterRef"]
-    await asyncio.to_thread(api.kubectl, "apply", "-f", "-", stdin=json.dumps(definition))
-    namespace = Namespace(api, "older-crd")
-    api.kubectl("create", "namespace", namespace.name)
+    await asyncio.to_thread(KubernetesClient(api).apply, definition)
+    namespace = make_namespace(api, "older-crd")
     controller = LiveController(cluster)
     async with supervised(controller, [namespace.name]) as health:
         await wait_for(
             lambda: "drops spec.clusterRef;" in (health.remark() or ""), describe="a remark"
         )
         assert health.problem() is None
-        await asyncio.to_thread(install_crds, api)
+        await asyncio.to_thread(install_definitions, api)
         await wait_for(lambda: health.remark() is None, describe="no remark any more")
 
 
@@ -116,7 +115,7 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
     api: KubernetesApi, cluster: SimulatedCluster
 ) -> None:
     """Kubernetes deletes the Role and the KafkaTopics of a namespace in an order of its own."""
-    await asyncio.to_thread(install_crds, api)
+    await asyncio.to_thread(install_definitions, api)
     home, shop = Namespace(api, "home"), Namespace(api, "shop")
     for namespace in (home, shop):
         api.kubectl("create", "namespace", namespace.name)
@@ -125,8 +124,10 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
     controller = LiveController(cluster)
     async with supervised(controller, [home.name, shop.name]) as health:
         await shop.wait_condition("orders", "Ready", "True")
-        shop.kubectl("delete", "rolebinding", "regent")
-        api.kubectl("delete", "namespace", shop.name, "--wait=false")
+        bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{shop.name}/rolebindings"
+        shop.client.delete(f"{bindings}/regent")
+        shop.client.delete(f"/api/v1/namespaces/{shop.name}")
+        shop.delete("orders")  # by the namespace controller, which does not run here
         await wait_for(lambda: shop.name in health.unreadable, describe="the namespace to be named")
         assert "`regent release --all --namespace shop`" in (health.remark() or "")
         assert metric(health, "regent_namespace_unreadable", namespace="shop") == 1
@@ -139,9 +140,7 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
         assert condition(body, "Ready")["status"] == "True", "nobody may say anything else"
 
         await asyncio.to_thread(release, api, shop.name)
-        await asyncio.to_thread(
-            api.kubectl, "wait", "--for=delete", "namespace/shop", "--timeout=180s"
-        )
+        await shop.wait_gone("orders")
         assert "orders" in controller.view.topics, "released, not deleted"
         home.apply(topic("orders"))
         body = await home.wait_condition("orders", "Stalled", "True", "ResourceConflict")

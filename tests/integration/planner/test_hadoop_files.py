@@ -12,6 +12,7 @@ import pytest
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.hadoop_files import check_file_system, read, write
 from sandbox.process import run_guarded
+from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration]
 
@@ -65,6 +66,7 @@ def test_without_a_temporary_folder_that_is_said(
         write(spark.sparkContext, (tmp_path / "plan.json").as_uri(), b"a plan")
 
 
+@soak("spark")
 def test_a_jvm_that_has_ended_is_named(tmp_path: Path) -> None:
     done = run_guarded(
         [sys.executable, "-c", _JVM_ENDS, (tmp_path / "plan.json").as_uri()],

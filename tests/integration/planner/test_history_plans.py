@@ -11,6 +11,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from click.testing import CliRunner
+from pyspark.sql import SparkSession
 
 from regent.kube.plan_runner import PlanTask
 from regent.kube.planner_process import PlannerProcess
@@ -19,6 +21,7 @@ from regent.planning.histories import PlannerHistory
 from regent.planning.results import HistoryUnusable, PlannedChanges, PlanResult, read_answer
 from regent.servers.plan_exchange import PlanExchange
 from regent.sockets.listening import listening_socket
+from regent_rebalance.cli import plan
 from regent_rebalance.errors import HistoryError
 from regent_rebalance.files import save_snapshot
 from regent_rebalance.history_job import loads_document, loads_for_plan
@@ -102,16 +105,22 @@ def test_loads_of_brokers_are_shown(workspace: Path) -> None:
     assert "unknown" in text
 
 
-def test_a_plan_is_made_from_the_loads(snapshot: Path, by_hand: Outcome) -> None:
-    refused = regent_plan(snapshot, *OPTIONS)
+def test_a_plan_is_made_from_the_loads(
+    spark: Any, workspace: Path, snapshot: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The command takes the session of this process, which other tests need afterwards."""
+    monkeypatch.setattr(SparkSession, "stop", lambda _session: None)
+    refused = CliRunner().invoke(plan, [str(snapshot), *OPTIONS])
     assert refused.exit_code == 1
     assert "the snapshot has no rate of any partition" in refused.stderr
-    assert by_hand.exit_code in (0, 4), by_hand
-    assert "loads are of 6 moments from 2026-11-22T12:00:00" in by_hand.stderr
-    assert "the history has no rate of bytes out of 4 of 4 partitions" in by_hand.stderr
+    options = (*OPTIONS, "--history", str(workspace), "--json")
+    made = CliRunner().invoke(plan, [str(snapshot), *options])
+    assert made.exit_code in (0, 4), made.output
+    assert "loads are of 6 moments from 2026-11-22T12:00:00" in made.stderr
+    assert "the history has no rate of bytes out of 4 of 4 partitions" in made.stderr
     network = [
         s
-        for s in decode_plan(by_hand.stdout.encode(), source="-").summary.before
+        for s in decode_plan(made.stdout.encode(), source="-").summary.before
         if s.name == "network in"
     ]
     assert [spread.most for spread in network] == [100_000]
@@ -121,20 +130,20 @@ def test_a_plan_is_made_from_the_loads(snapshot: Path, by_hand: Outcome) -> None
 def test_the_driver_plans_from_the_same_loads(
     workspace: Path, snapshot: Path, by_hand: Outcome, tmp_path: Path
 ) -> None:
-    plan = tmp_path / "plan.json"
+    file = tmp_path / "plan.json"
     done = run_guarded(
         [
             Path(sys.executable).with_name("spark-submit"),
             *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
             ROOT / "spark_tasks" / "plan_on_spark.py",
-            *("--snapshot", snapshot.as_uri(), "--plan", plan.as_uri()),
+            *("--snapshot", snapshot.as_uri(), "--plan", file.as_uri()),
             *("--history", workspace.as_uri(), "--", *OPTIONS),
         ],
         environment=ENVIRONMENT,
         timeout_s=600,
     )
     assert done.exit_code == by_hand.exit_code, done.stderr
-    assert msgspec.json.decode(plan.read_bytes()) == msgspec.json.decode(by_hand.stdout)
+    assert msgspec.json.decode(file.read_bytes()) == msgspec.json.decode(by_hand.stdout)
     # spark-submit prints both outputs of the program on its own standard output
     assert "the history has no rate of bytes out of 4 of 4 partitions" in done.stdout
 
@@ -146,11 +155,11 @@ def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
     torn = shutil.copytree(workspace, tmp_path / "history")
     for file in torn.glob("cluster=c1/partitions/*/*.parquet"):
         file.write_bytes(file.read_bytes()[:50])
-    plan = tmp_path / "plan.json"
-    made = regent_plan(snapshot, "--history", torn, "-o", plan)
+    file = tmp_path / "plan.json"
+    made = regent_plan(snapshot, "--history", torn, "-o", file)
     assert made.exit_code == 7
     assert "6 files are unreadable: loads need two at least" in made.stderr
-    assert not plan.exists()
+    assert not file.exists()
 
 
 GOALS = PlannerGoals(names=("RackAwareGoal", "NetworkInboundUsageDistributionGoal"))

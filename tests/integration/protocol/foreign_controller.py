@@ -35,10 +35,12 @@ from regent.protocol.partition_state import PartitionState
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
 from sandbox import wait_until_async
+from tests.support.cluster import DEADLINE_S
 from tests.support.unmerged_requests import requests_to
 
 CONTROLLER_ID = 1_000_000_123
 METADATA_KEY = 3
+SESSION_TIMEOUT_S = 60.0
 
 
 class ForeignController:
@@ -47,7 +49,9 @@ class ForeignController:
     def __init__(
         self, zookeeper: str, settings: ChannelSettings, *, client_settings: ChannelSettings
     ) -> None:
-        self._zookeeper: Any = KazooClient(zookeeper)  # the project's stubs lack most of it
+        self._zookeeper: Any = KazooClient(
+            zookeeper, timeout=SESSION_TIMEOUT_S
+        )  # the project's stubs lack most of it
         self._settings = settings
         self._client_settings = client_settings
         self._responses: asyncio.Queue[ControlResponse] = asyncio.Queue()
@@ -59,7 +63,7 @@ class ForeignController:
     async def take_over(self) -> None:
         """Become the controller, whoever is it now, and learn which brokers there are."""
         zookeeper = self._zookeeper
-        zookeeper.start(timeout=120)
+        zookeeper.start(timeout=DEADLINE_S)
         for child in zookeeper.get_children("/brokers/ids"):
             data, stat = zookeeper.get(f"/brokers/ids/{child}")
             node = ZNode(data, stat.version, stat.czxid, stat.mzxid, stat.ephemeralOwner)
@@ -67,10 +71,12 @@ class ForeignController:
         # Before 2.2 a broker raises the epoch some time after it has created /controller
         # (KAFKA-6082). Taking over in between would leave it with the higher epoch.
         await wait_until_async(
-            self._predecessor_is_settled, describe="a broker to be the controller", timeout_s=120
+            self._predecessor_is_settled,
+            describe="a broker to be the controller",
+            timeout_s=DEADLINE_S,
         )
         await wait_until_async(
-            self._take_over_once, describe="the election to be won", timeout_s=120
+            self._take_over_once, describe="the election to be won", timeout_s=DEADLINE_S
         )
 
     async def _predecessor_is_settled(self) -> bool:
@@ -199,7 +205,7 @@ class ForeignController:
         """Send a batch and collect every answer to it."""
         expected = sum(len(requests_to(requests, broker_id)) for broker_id in requests.brokers)
         self.channels.send(requests)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(DEADLINE_S):
             return [await self._responses.get() for _ in range(expected)]
 
     async def metadata(self, broker_id: int, topic: str) -> MetadataResponse:

@@ -26,6 +26,7 @@ from tests.integration.protocol.foreign_controller import (
     CONTROLLER_ID,
     foreign_controller,
 )
+from tests.support.soak import soak
 
 pytestmark = pytest.mark.integration
 
@@ -62,12 +63,17 @@ class Line(NamedTuple):
 
 LINES = [
     Line("1.1.1", None, (1, 1), 4),
-    Line("2.4.1", None, (2, 4), 4),
-    Line("2.8.2", None, (2, 8), 5),
-    Line("3.3.2", None, (3, 3), 5),
     Line("3.9.1", None, (3, 9), 5),
-    Line("3.9.1", "2.6", (2, 6), 4),
-    Line("3.9.1", "1.1", (1, 1), 4),
+    *(
+        pytest.param(line, marks=soak("versions"))
+        for line in (
+            Line("2.4.1", None, (2, 4), 4),
+            Line("2.8.2", None, (2, 8), 5),
+            Line("3.3.2", None, (3, 3), 5),
+            Line("3.9.1", "2.6", (2, 6), 4),
+            Line("3.9.1", "1.1", (1, 1), 4),
+        )
+    ),
 ]
 
 
@@ -92,6 +98,7 @@ def kafka(line: Line, zookeeper: ZooKeeper) -> Iterator[KafkaCluster]:
         version=line.release,
         inter_broker_protocol_version=line.setting,
         racks=["rack-a"],
+        session_timeout_ms=60_000,
         config={"controlled.shutdown.enable": False},
     ) as cluster:
         yield cluster

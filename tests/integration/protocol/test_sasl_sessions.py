@@ -18,7 +18,9 @@ from regent.protocol.sasl import SaslCredentials
 from regent.protocol.serving import Peer, UpstreamBroker
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.ports import lease_port
+from tests.support.cluster import DEADLINE_S
 from tests.support.raw_broker import nowhere, versions_of
+from tests.support.soak import versions
 
 pytestmark = pytest.mark.integration
 
@@ -28,7 +30,7 @@ USER, PASSWORD = "regent", "secret"
 CREDENTIALS = SaslCredentials("PLAIN", USER, PASSWORD)
 
 
-@pytest.fixture(scope="module", params=["1.1.1", "2.4.1", "3.9.1"])
+@pytest.fixture(scope="module", params=versions("3.9.1", others=["1.1.1", "2.4.1"]))
 def endpoint(request: pytest.FixtureRequest) -> Iterator[EndPoint]:
     """Of a broker whose sessions are short, where it knows the setting."""
     with ZooKeeper() as zookeeper:
@@ -56,7 +58,7 @@ async def next_session(began: float) -> None:
     """Until a session that began then is over."""
     now = asyncio.get_running_loop().time
     await wait_until_async(
-        lambda: now() > began + SESSION_S, describe="the end of a session", timeout_s=60
+        lambda: now() > began + SESSION_S, describe="the end of a session", timeout_s=DEADLINE_S
     )
 
 

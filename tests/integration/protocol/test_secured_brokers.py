@@ -22,6 +22,7 @@ from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
 from tests.integration.protocol.foreign_controller import foreign_controller
+from tests.support.cluster import DEADLINE_S
 from tests.support.fixed_tls import FixedTls
 
 pytestmark = pytest.mark.integration
@@ -37,7 +38,7 @@ class SecuredBroker:
         self._files = create_tls_files(directory)
         self._lease = lease_port()
         self.secure_port = self._lease.port
-        self.broker = KafkaBroker(zookeeper=zookeeper)
+        self.broker = KafkaBroker(zookeeper=zookeeper, session_timeout_ms=60_000)
         plain = (
             "org.apache.kafka.common.security.plain.PlainLoginModule required "
             f'username="broker" password="b" user_broker="b" user_{USER}="{PASSWORD}";'
@@ -129,7 +130,7 @@ async def test_a_wrong_password_is_reported_and_retried(
         await wait_until_async(
             lambda: controller.channels.metrics()[1].failures > 1,
             describe="two refusals",
-            timeout_s=120,
+            timeout_s=DEADLINE_S,
         )
     errors = [record.error for record in caplog.records if hasattr(record, "error")]
     assert any("AuthenticationError" in error for error in errors)
@@ -151,7 +152,7 @@ async def test_an_unknown_certificate_is_refused(
             await wait_until_async(
                 lambda: controller.channels.metrics()[1].failures > 0,
                 describe="the broker to be refused",
-                timeout_s=120,
+                timeout_s=DEADLINE_S,
             )
     assert "CERTIFICATE_VERIFY_FAILED" in "".join(
         record.error for record in caplog.records if hasattr(record, "error")
@@ -182,7 +183,7 @@ def _write_scram_user(zookeeper: str) -> None:
         fields = [f"{name}={base64.b64encode(value).decode()}" for name, value in stored.items()]
         config[mechanism] = ",".join([*fields, f"iterations={iterations}"])
     client: Any = KazooClient(zookeeper)
-    client.start(timeout=120)
+    client.start(timeout=DEADLINE_S)
     value = json.dumps({"version": 1, "config": config}).encode()
     client.ensure_path(f"/config/users/{USER}")
     client.set(f"/config/users/{USER}", value)

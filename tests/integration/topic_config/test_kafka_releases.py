@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -24,7 +25,7 @@ from regent.model.topic_config.kafka_definitions import DEFINITIONS, FORMAT_VERS
 from regent.protocol.kafka_api_versions import API_VERSIONS
 from sandbox import TESTED_VERSIONS
 from tests.java.regenerate_topic_configs import version_of
-from tests.java.topic_configs import Case, Verdict, definitions, verdicts
+from tests.java.topic_configs import Case, Verdict, definitions_and_verdicts
 from tests.support.soak import soak, versions
 
 pytestmark = pytest.mark.integration
@@ -205,8 +206,13 @@ def _type_of(key: str) -> ConfigType:
 
 
 @functools.cache
+def kafka_answers(release: str) -> tuple[Any, list[Verdict]]:
+    return definitions_and_verdicts(release, cases())
+
+
 def kafka_verdicts(release: str) -> list[Verdict]:
-    return verdicts(release, cases())
+    _, verdicts = kafka_answers(release)
+    return verdicts
 
 
 @functools.cache
@@ -332,7 +338,8 @@ def test_what_regent_refuses_and_kafka_accepts_is_listed(releases: Sequence[str]
 @pytest.mark.parametrize("release", ONE_BY_ONE)
 def test_the_generated_tables_are_those_of_the_release(release: str) -> None:
     """``python -m tests.java.regenerate_topic_configs`` rewrites them."""
-    found, version = definitions(release), version_of(release)
+    found, _ = kafka_answers(release)
+    version = version_of(release)
     assert {key for key, raw in found["keys"].items()} == {
         key for key, spans in DEFINITIONS.items() if definition_in(spans, version) is not None
     }

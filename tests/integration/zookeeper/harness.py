@@ -36,7 +36,7 @@ class Connected:
 def settings_for(
     connect_string: str,
     *,
-    session_timeout_ms: int = 10_000,
+    session_timeout_ms: int = 60_000,
     connect_timeout_ms: int = 2_000,
     unavailable_after_ms: int | None = None,
 ) -> ZooKeeperSettings:

@@ -1,4 +1,4 @@
-"""A hundred thousand partitions: the figures are printed (``pytest -s``), not judged."""
+"""Many partitions: the figures are printed (``pytest -s``), not judged."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from regent.zk_data.operations import Check, Create, SetData, Written, ZkError
 from regent.zk_data.topics import decode_partition_state, encode_partition_state
 from sandbox import ZooKeeper
 from tests.integration.zookeeper.harness import Connected, connected, settings_for
+from tests.support.soak import soak, versions
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
-TOPICS = 2_000
+TOPICS = [200, pytest.param(2_000, marks=soak("controller"))]
 PARTITIONS_PER_TOPIC = 50
 STATE = encode_partition_state(LeaderAndIsr(1, 0, (1, 2, 3), 1, 0))
 GUARD = Check(paths.CONTROLLER_EPOCH, 0)
@@ -49,9 +50,12 @@ async def fill(client: Connected, topics: int) -> list[str]:
     return states
 
 
-async def test_a_hundred_thousand_partition_states(shared_server: ZooKeeper) -> None:
-    async with connected(settings_for(shared_server.connect_string + "/large")) as client:
-        states = await fill(client, TOPICS)
+@pytest.mark.parametrize("topics", TOPICS)
+async def test_partition_states_are_created_read_and_changed(
+    shared_server: ZooKeeper, chroot: str, topics: int
+) -> None:
+    async with connected(settings_for(shared_server.connect_string + chroot)) as client:
+        states = await fill(client, topics)
         with timed(f"read {len(states)} partition states"):
             nodes = await client.port.get_data(states)
         with timed(f"read {len(states)} partition states again"):
@@ -63,9 +67,9 @@ async def test_a_hundred_thousand_partition_states(shared_server: ZooKeeper) -> 
                 if node is not None
             ]
         assert len(decoded) == len(states)
-        topics = [paths.topic(f"topic-{i}") for i in range(TOPICS)]
-        with timed(f"read {TOPICS} topics with a watch"):
-            found = await client.port.get_data(topics, watch=True)
+        names = [paths.topic(f"topic-{i}") for i in range(topics)]
+        with timed(f"read {topics} topics with a watch"):
+            found = await client.port.get_data(names, watch=True)
         assert all(node is not None for node in found)
         with timed(f"change {len(states)} partition states"):
             written = await client.port.write([SetData(s, STATE, 0) for s in states], guard=GUARD)
@@ -87,7 +91,7 @@ async def test_a_thousand_writes_of_which_ten_conflict(shared_server: ZooKeeper)
         ]
 
 
-@pytest.mark.parametrize("version", ["2.4.1", "1.1.1"])
+@pytest.mark.parametrize("version", versions("1.1.1", others=["2.4.1"]))
 async def test_servers_without_bulk_reads(version: str) -> None:
     """ZooKeeper 3.5 and 3.4: bulk reads are found missing before the session is announced."""
     with ZooKeeper(version=version) as server:

@@ -57,7 +57,7 @@ class Replica:
 
 @contextlib.asynccontextmanager
 async def replica(
-    server: ZooKeeper, name: str, *, chroot: str = "/kafka", session_timeout_ms: int = 10_000
+    server: ZooKeeper, name: str, *, chroot: str = "/kafka", session_timeout_ms: int = 60_000
 ) -> AsyncIterator[Replica]:
     settings = settings_for(server.connect_string + chroot, session_timeout_ms=session_timeout_ms)
     async with connected(settings) as client:
@@ -105,13 +105,15 @@ async def test_a_place_that_is_closed_is_a_problem_until_it_is_open(
     assert logged.exc_info is None
 
 
-async def test_a_place_that_a_quota_closes_is_named_with_the_way_out() -> None:
+async def test_a_place_that_a_quota_closes_is_named_with_the_way_out(
+    quota_server: ZooKeeper,
+) -> None:
     def limit(count: int) -> None:
-        client = KazooClient(server.connect_string)
+        client = KazooClient(quota_server.connect_string)
         client.start()
-        place = "/zookeeper/quota/full"
+        place = "/zookeeper/quota/election"
         for path, content in (
-            ("/full", b""),
+            ("/election", b""),
             (f"{place}/zookeeper_limits", b"count=-1,bytes=-1=;countHardLimit=%d" % count),
             (f"{place}/zookeeper_stats", b"count=1,bytes=0"),
         ):
@@ -120,13 +122,12 @@ async def test_a_place_that_a_quota_closes_is_named_with_the_way_out() -> None:
         client.stop()
         client.close()
 
-    with ZooKeeper(config={"enforceQuota": "true"}) as server:
-        await asyncio.to_thread(limit, 1)
-        async with replica(server, "pod-0", chroot="/full") as alone:
-            await until(lambda: "QUOTAEXCEEDED for /full" in (alone.election.problem or ""))
-            assert (alone.election.problem or "").endswith("(setquota, delquota)")
-            await asyncio.to_thread(limit, 100)
-            await until(lambda: alone.leads)
+    await asyncio.to_thread(limit, 1)
+    async with replica(quota_server, "pod-0", chroot="/election") as alone:
+        await until(lambda: "QUOTAEXCEEDED for /election" in (alone.election.problem or ""))
+        assert (alone.election.problem or "").endswith("(setquota, delquota)")
+        await asyncio.to_thread(limit, 100)
+        await until(lambda: alone.leads)
 
 
 async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) -> None:
@@ -213,7 +214,7 @@ async def test_those_whose_places_are_passed_queue_up_again(shared_server: ZooKe
 
 
 async def test_a_lost_connection_alone_does_not_end_a_term(server: ZooKeeper) -> None:
-    async with replica(server, "pod-0", session_timeout_ms=30_000) as only:
+    async with replica(server, "pod-0", session_timeout_ms=60_000) as only:
         await until(lambda: only.leads)
         await asyncio.to_thread(server.restart)
         await only.client.state(SessionState.RECONNECTED)

@@ -1,17 +1,26 @@
-"""The CustomResourceDefinition of KafkaTopics is deleted under Regent, and all of them with it."""
+"""The API server is killed, goes back to an earlier state, and loses the definition of KafkaTopics,
+and all KafkaTopics with the definition."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+import shutil
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from regent.controller.commands import DeleteTopic
-from sandbox import KubernetesApi, wait_until_async
-from sandbox.definitions import apply_definitions
-from tests.integration.kube.conftest import ROOT, Namespace, grant, running, topic
+from sandbox import KubernetesApi
+from tests.integration.kube.conftest import (
+    DEFINITIONS,
+    Namespace,
+    grant,
+    install_definitions,
+    remove_definitions,
+    running,
+    topic,
+)
 from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration
@@ -20,27 +29,67 @@ CRD = "kafkatopics.kafka.regent.dev"
 
 
 @pytest.fixture(scope="module")
-def api() -> Iterator[KubernetesApi]:
-    """An API server of the module's own: others need the definition, which each test restores."""
-    with KubernetesApi(users={"regent": []}) as server:
-        install(server)
-        yield server
+def api(changing_api: KubernetesApi) -> KubernetesApi:
+    return changing_api
 
 
-def install(api: KubernetesApi) -> None:
-    apply_definitions(api.kubectl, ROOT / "crds")
+def back_up(api: KubernetesApi, data: Path, backup: Path) -> None:
+    """Copy the store as it is at one moment."""
+    api.etcd.pause()
+    shutil.copytree(data, backup)
+    api.etcd.resume()
 
 
-async def delete_definition(api: KubernetesApi) -> None:
-    api.kubectl("delete", "crd", CRD, "--wait=false")
+def restore(api: KubernetesApi, data: Path, backup: Path) -> None:
+    """Exchange the store. Everything is stopped then."""
+    # At once: an orderly stop of the API server waits for the watches that are open.
+    api.api_server.kill()
+    api.etcd.stop()
+    shutil.rmtree(data)
+    shutil.copytree(backup, data)
 
-    async def installed() -> bool:
-        names = await asyncio.to_thread(api.kubectl, "get", "crd", "-o", "name")
-        return CRD in names
 
-    await wait_until_async(
-        installed, until=lambda there: not there, describe="the definition to go", timeout_s=120
-    )
+async def test_an_outage_of_the_api_server_heals_and_a_restored_backup_is_noticed(
+    api: KubernetesApi,
+    namespace: Namespace,
+    controller: LiveController,
+    kubeconfig: None,
+    tmp_path: Path,
+) -> None:
+    data, backup = api.etcd.log_path.with_name("etcd-data"), tmp_path / "backup"
+    async with running(controller, namespace, check_interval_s=0.5) as operator:
+        namespace.apply(topic("orders"))
+        await namespace.wait_condition("orders", "Ready", "True")
+        await asyncio.to_thread(back_up, api, data, backup)
+
+        api.api_server.kill()
+        controller.cluster.stop_broker(2)
+        controller.cluster.alter_config("orders", {})
+        await asyncio.to_thread(api.start)
+        await namespace.wait_condition("orders", "Healthy", "False")
+        controller.cluster.start_broker(2)
+
+        namespace.apply(topic("later"))
+        await namespace.wait_condition("later", "Ready", "True")
+        for partitions in range(4, 14):
+            namespace.patch("orders", partitions=partitions)
+        await namespace.wait_condition("orders", "Ready", "True")
+
+        await asyncio.to_thread(restore, api, data, backup)
+        await asyncio.to_thread(api.start)
+        namespace.patch("orders", partitions=14)
+        await namespace.wait_condition("orders", "Ready", "True")
+        assert len(controller.view.topics["orders"].partitions) == 14
+        assert "later" in controller.view.topics
+
+        # Versions have caught up before Regent looks.
+        newest = operator.kafka_topics.cache.newest_version
+        await asyncio.to_thread(restore, api, data, backup)
+        await asyncio.to_thread(api.advance_store, newest + 100)
+        await asyncio.to_thread(api.start)
+        # The resource as it is now decides, and not as it was.
+        body = await namespace.wait_condition("orders", "Stalled", "True", "PartitionsDecrease")
+        assert body["spec"]["partitions"] == 3
 
 
 def _is_being_deleted(body: dict[str, Any]) -> bool:
@@ -60,11 +109,11 @@ async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
         await namespace.wait_condition("explicit", "Ready", "True")
         await namespace.wait_condition("kept", "Ready", "True")
 
-        await delete_definition(api)
+        await asyncio.to_thread(remove_definitions, api, CRD)
         assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
         await namespace.wait_event("orders", "Normal", "TopicRetained")
 
-        install(api)
+        install_definitions(api)
         namespace.apply(topic("orders"))
         body = await namespace.wait_condition("orders", "Ready", "True")
         assert body["status"]["topicId"] == created["status"]["topicId"]
@@ -74,15 +123,15 @@ async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
 async def test_topics_stay_whose_resources_outlived_their_definition(
     api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
 ) -> None:
-    """Somebody took the definition's own finalizer off, as nobody took Regent's off: with another
-    definition its objects are there again, and are still being deleted."""
+    """A user removes the finalizer of the definition, because Regent's finalizers stay. The next
+    definition brings the objects back, and they are still being deleted."""
     async with running(controller, namespace):
         namespace.apply(topic("orders"))
         await namespace.wait_condition("orders", "Ready", "True")
-    api.kubectl("delete", "crd", CRD, "--wait=false")
+    namespace.client.delete(f"{DEFINITIONS}/{CRD}")
     await namespace.wait("orders", _is_being_deleted, describe="the deletion of the resource")
-    api.kubectl("patch", "crd", CRD, "--type=merge", "-p", '{"metadata":{"finalizers":[]}}')
-    install(api)
+    namespace.client.patch(f"{DEFINITIONS}/{CRD}", {"metadata": {"finalizers": []}})
+    install_definitions(api)
     assert _is_being_deleted(namespace.get("orders"))
     async with running(controller, namespace):
         await namespace.wait_event("orders", "Normal", "TopicRetained")
@@ -103,10 +152,10 @@ async def test_topics_stay_where_regent_may_not_read_the_definition(
         await namespace.wait_condition("orders", "Ready", "True")
         await namespace.wait_condition("explicit", "Ready", "True")
         await namespace.wait_condition("kept", "Ready", "True")
-        await delete_definition(api)
+        await asyncio.to_thread(remove_definitions, api, CRD)
         await namespace.wait_event("orders", "Normal", "TopicRetained")
     assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
-    install(api)
+    install_definitions(api)
 
 
 async def test_without_the_right_to_know_it_a_deletion_is_what_it_seems(
