@@ -20,7 +20,7 @@ from regent.kube.settings import KubeSettings
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
-from tests.support.cluster import DEADLINE_S
+from sandbox.waiting import DEADLINE_S
 from tests.support.helm_chart import CHART, ROOT
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController

@@ -28,7 +28,7 @@ from regent.resources.resource_status import UNOBSERVED
 from regent.runtime.ports import ControllerPort
 from sandbox import KubernetesApi, wait_until, wait_until_async
 from sandbox.definitions import apply_definitions
-from tests.support.cluster import DEADLINE_S
+from sandbox.waiting import DEADLINE_S
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController

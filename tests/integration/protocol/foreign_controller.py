@@ -35,7 +35,7 @@ from regent.protocol.partition_state import PartitionState
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import ZNode
 from sandbox import wait_until_async
-from tests.support.cluster import DEADLINE_S
+from sandbox.waiting import DEADLINE_S
 from tests.support.unmerged_requests import requests_to
 
 CONTROLLER_ID = 1_000_000_123

@@ -18,7 +18,7 @@ from regent.protocol.sasl import SaslCredentials
 from regent.protocol.serving import Peer, UpstreamBroker
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.ports import lease_port
-from tests.support.cluster import DEADLINE_S
+from sandbox.waiting import DEADLINE_S
 from tests.support.raw_broker import nowhere, versions_of
 from tests.support.soak import versions
 

@@ -21,8 +21,8 @@ from regent.protocol.sasl import MECHANISMS, SaslCredentials
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.pki import create_tls_files
 from sandbox.ports import lease_port
+from sandbox.waiting import DEADLINE_S
 from tests.integration.protocol.foreign_controller import foreign_controller
-from tests.support.cluster import DEADLINE_S
 from tests.support.fixed_tls import FixedTls
 
 pytestmark = pytest.mark.integration
