@@ -49,6 +49,20 @@ class TestFailures:
         (reported,) = world.log.errors("Event failed, giving the controller up")
         assert reported["event"] == "BrokerChange"
 
+    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        world.process(controller, e.Reelect())
+        wait = self.fail(world, controller)
+        assert e.ControllerChange() in world.deliver(controller)
+        world.process(controller, e.Eligible())
+        assert controller.active is None
+        world.elect_rival(2)
+        world.deliver(controller)
+        assert world.driver.timers[TIMER].after_ms == wait
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+
     def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
         controller = world.active_controller()
         waits = []

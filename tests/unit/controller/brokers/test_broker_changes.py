@@ -201,13 +201,6 @@ class TestModifications:
         assert active.context.cluster.brokers[1] == old
         assert world.driver.sent == []
 
-    def test_a_broker_that_is_gone_is_left_to_the_list_of_brokers(self) -> None:
-        world, active = cluster()
-        world.stop_broker(1)
-        world.run(process_broker_modifications(active, 1))
-        assert list(active.context.cluster.brokers) == [1, 2, 3]
-        assert world.driver.sent == []
-
     def test_a_registration_that_was_malformed_from_the_start_and_is_mended_brings_its_broker_in(
         self,
     ) -> None:

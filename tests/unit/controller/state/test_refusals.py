@@ -162,13 +162,6 @@ class TestForgotten:
         world.run(process_topic_change(active))
         assert list(refused(active)) == ["u-0 on 1"]
 
-    def test_an_answer_about_other_partitions_changes_nothing(
-        self, world: World, active: ActiveController
-    ) -> None:
-        answer(world, active, 1, {}, T1)
-        assert len(refused(active)) == 3
-        assert world.driver.views == []
-
 
 class TestMetadata:
     def answer(self, world: World, active: ActiveController, code: int) -> None:
