@@ -71,6 +71,20 @@ class TestFailures:
             world.process(controller, e.Reelect())
         assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
 
+    def test_its_reason_is_shown_until_an_attempt_succeeds(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        error = UnexpectedZooKeeperError("NOAUTH", "/controller")
+        world.driver.before = once(effects.ReadData, raising(error))
+        world.process(controller, e.Reelect())
+        assert "NOAUTH for /controller" in (controller.life.refusal or "")
+        world.elect_rival(2)
+        world.deliver(controller)
+        assert "NOAUTH for /controller" in (controller.life.refusal or "")
+        world.process(controller, e.Reelect())
+        assert controller.active is not None
+        assert controller.life.refusal is None
+
     def test_only_a_defect_is_logged_with_a_traceback(self, world: World) -> None:
         controller = world.active_controller()
         self.fail(world, controller)

@@ -95,13 +95,6 @@ def test_the_same_is_logged_once_and_its_end_too() -> None:
     assert active.context.unassigned_replicas.count == 0
 
 
-def test_who_was_not_asked_or_may_not_be_asked_says_nothing() -> None:
-    world, active = cluster()
-    answer(world, active, {"gone": {0: 1}})
-    answer(world, active, None)
-    assert active.context.unassigned_replicas.count == 1
-
-
 def test_what_a_former_life_of_a_broker_has_said_is_forgotten() -> None:
     world, active = cluster()
     answer(world, active, {"gone": {0: 1}})

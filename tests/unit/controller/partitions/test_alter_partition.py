@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -104,6 +105,18 @@ class TestAGrantedChange:
         assert world.state(T0) == state
         assert active.context.cluster.leadership[T0] == state
         assert world.driver.enqueued == [], "no broker stops"
+
+    def test_changes_of_several_brokers_are_one_write(self) -> None:
+        world, active = cluster()
+        world.driver.performed.clear()
+        ask(
+            world,
+            active,
+            request(active, change(1)),
+            request(active, change(2, 1, 3, partition=1), broker_id=2),
+        )
+        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
+        assert [len(write.operations) for write in writes] == [2]
 
     def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:
         world = World()

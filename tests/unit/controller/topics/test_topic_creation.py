@@ -256,16 +256,6 @@ class TestLostAnswers:
         assert refused.reason in TRANSIENT_REASONS
         assert not world.exists(paths.topic("t"))
 
-    def test_a_namesake_of_somebody_else_is_not_taken_for_ours(self) -> None:
-        world, active = cluster()
-
-        def lose() -> None:
-            world.create_topic("t", {0: (3,)}, topic_id=uuid.UUID(int=9))
-            raise LOST
-
-        world.driver.before = once(effects.Multi, lose)
-        assert rejected(world, active, CreateTopic("t", 1, 1)).reason is Reason.TOPIC_ALREADY_EXISTS
-
     def test_each_topic_has_its_own_fate(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(topic_creation, "TOPICS_PER_TRANSACTION", 1)
         world, active = cluster()
