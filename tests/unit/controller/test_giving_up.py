@@ -49,6 +49,20 @@ class TestFailures:
         (reported,) = world.log.errors("Event failed, giving the controller up")
         assert reported["event"] == "BrokerChange"
 
+    def test_it_waits_even_though_the_place_is_free(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        world.process(controller, e.Reelect())
+        wait = self.fail(world, controller)
+        assert e.ControllerChange() in world.deliver(controller)
+        world.process(controller, e.Eligible())
+        assert controller.active is None
+        world.elect_rival(2)
+        world.deliver(controller)
+        assert world.driver.timers[TIMER].after_ms == wait
+        world.process(controller, world.driver.timers[TIMER].event)
+        assert controller.active is not None
+
     def test_the_wait_doubles_up_to_its_bound(self, world: World) -> None:
         controller = world.active_controller()
         waits = []
@@ -56,6 +70,20 @@ class TestFailures:
             waits.append(self.fail(world, controller))
             world.process(controller, e.Reelect())
         assert waits == [1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]
+
+    def test_its_reason_is_shown_until_an_attempt_succeeds(self, world: World) -> None:
+        controller = world.active_controller()
+        self.fail(world, controller)
+        error = UnexpectedZooKeeperError("NOAUTH", "/controller")
+        world.driver.before = once(effects.ReadData, raising(error))
+        world.process(controller, e.Reelect())
+        assert "NOAUTH for /controller" in (controller.life.refusal or "")
+        world.elect_rival(2)
+        world.deliver(controller)
+        assert "NOAUTH for /controller" in (controller.life.refusal or "")
+        world.process(controller, e.Reelect())
+        assert controller.active is not None
+        assert controller.life.refusal is None
 
     def test_only_a_defect_is_logged_with_a_traceback(self, world: World) -> None:
         controller = world.active_controller()

@@ -309,15 +309,3 @@ def test_who_may_not_read_what_every_controller_needs_deposes_nobody(path: str) 
     client.missing.clear()
     world.process(controller, e.Reelect())
     assert_active(controller, world)
-
-
-@ALL
-def test_nothing_is_refused_to_who_has_all_rights(protocol: tuple[int, int]) -> None:
-    """So what is tested above is refused for the want of the right alone."""
-    life = Life(protocol)
-    for _ in life.events():
-        assert_active(life.controller, life.world)
-    assert life.is_settled()
-    assert sorted(life.world.zookeeper.children(paths.BROKER_TOPICS)) == ["moving", "new"]
-    moved = life.world.topic("moving").assignments
-    assert [moved[partition].replicas for partition in (0, 1, 2)] == [(3, 4), (2, 4), (3, 2)]

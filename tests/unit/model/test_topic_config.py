@@ -26,7 +26,6 @@ from regent.model.topic_config.java_parsing import (
     parse_long,
 )
 from regent.model.topic_config.kafka_definitions import DEFINITIONS
-from regent.model.topic_config.suggestions import BROKER_SYNONYMS
 
 REMOTE_ON = {"remote.log.storage.system.enable": "true"}
 
@@ -248,9 +247,6 @@ class TestOneValue:
         message = problem({key: "1"}).message
         assert message.startswith(f"{key!r} is not a topic configuration of Kafka")
         assert suggestion in message
-
-    def test_synonyms_lead_to_keys(self) -> None:
-        assert set(BROKER_SYNONYMS.values()) <= DEFINITIONS.keys()
 
     @given(st.sampled_from(sorted(DEFINITIONS)), st.text())
     def test_any_text_is_judged(self, key: str, value: str) -> None:

@@ -120,24 +120,6 @@ async def test_a_stop_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
         assert counts.states == [ControllerState.CONTROLLER_SHUTDOWN]
 
 
-async def test_a_defect_in_the_queue_costs_one_event_only(monkeypatch: pytest.MonkeyPatch) -> None:
-    shortage = MemoryShortage(monkeypatch, failures=1)
-    process = Process()
-    async with running(process) as (manager, counts):
-        manager.put(e.TopicChange())
-        assert not shortage.failures
-        with monkeypatch.context() as defect:
-
-            def fail(*_: object, **__: object) -> None:
-                raise ValueError("a defect")
-
-            defect.setattr(EventQueue, "put", fail)
-            with pytest.raises(ValueError, match="a defect"):
-                manager.put(e.Eligible())
-        await counts.until(1)
-        assert process.controller.active is not None
-
-
 async def test_commands_that_nobody_waits_for_any_more_are_not_carried_out() -> None:
     """Who has stopped waiting goes on without them: says that a topic stays, for instance."""
     process = Process()

@@ -156,20 +156,6 @@ async def test_what_fails_is_tried_again(make: Make, monkeypatch: pytest.MonkeyP
     assert world.keeper.status.problem is None
 
 
-async def test_a_cache_that_cannot_be_loaded_is_not_waited_for(make: Make) -> None:
-    """A process without a cache can take over all the same."""
-    world = make()
-
-    async def refuse(paths: Sequence[str]) -> None:
-        raise UnexpectedZooKeeperError("NOAUTH", paths[0])
-
-    world.watches.add = refuse  # type: ignore[method-assign]
-    world.start()
-    assert world.keeper.status.is_first_load_awaited
-    await world.until(lambda: not world.keeper.status.is_first_load_awaited)
-    assert "NOAUTH" in str(world.keeper.status.problem)
-
-
 async def test_prepared_state_holds_until_it_changes(make: Make) -> None:
     world = make()
     world.start()

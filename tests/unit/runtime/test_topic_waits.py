@@ -116,18 +116,6 @@ async def test_only_so_many_wait() -> None:
     assert await asyncio.gather(*waiting) == [["a"]] * MAX_WAITING
 
 
-async def test_who_stops_waiting_leaves_nothing() -> None:
-    views = Views()
-    waiting = views.wait("a")
-    await until_idle()
-    waiting.cancel()
-    await asyncio.gather(waiting, return_exceptions=True)
-    again = [views.wait("a") for _ in range(MAX_WAITING)]
-    await until_idle()
-    views.show("a")
-    assert await asyncio.gather(*again) == [["a"]] * MAX_WAITING
-
-
 async def test_answer_waits_for_the_first_broker_that_acknowledges_what_was_sent() -> None:
     views = Views()
     views.channels.by_broker = {1: -1, 2: 4, 3: 4}

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from regent.controller import events as e
+from regent.controller.state.context import ControllerContext
 from regent.controller.view import ClusterView, PartitionHealth, RefusedReplica, TopicView
 from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.partition import TopicPartition
@@ -76,10 +77,23 @@ async def cluster() -> Process:
     return process
 
 
+def context_of(process: Process) -> ControllerContext:
+    assert process.controller.active is not None
+    return process.controller.active.context
+
+
+@asynccontextmanager
+async def viewed(**options: Any) -> AsyncIterator[tuple[Process, ViewPublisher]]:
+    """A cluster, and a publisher that has published a complete view of the cluster."""
+    process = await cluster()
+    async with publishing(process, **options) as publisher:
+        await told(publisher, None)
+        yield process, publisher
+
+
 async def test_what_brokers_out_of_reach_do_not_know_is_shown_until_they_do() -> None:
     known: dict[int, frozenset[TopicPartition]] = {}
-    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
-        await told(publisher, None)
+    async with viewed(uninformed=lambda: dict(known)) as (_, publisher):
         of_a, of_b = TopicPartition("a", 1), TopicPartition("b", 0)
         news: list[frozenset[str] | None] = []
         publisher.subscribe(news.append)
@@ -104,8 +118,7 @@ async def test_what_brokers_out_of_reach_do_not_know_is_shown_until_they_do() ->
 
 async def test_brokers_out_of_reach_are_shown_also_if_they_know_everything() -> None:
     known: dict[int, frozenset[TopicPartition]] = {}
-    async with publishing(await cluster(), uninformed=lambda: dict(known)) as publisher:
-        await told(publisher, None)
+    async with viewed(uninformed=lambda: dict(known)) as (_, publisher):
         news: list[frozenset[str] | None] = []
         publisher.subscribe(news.append)
         known[2] = frozenset()
@@ -121,8 +134,7 @@ async def test_brokers_out_of_reach_are_shown_also_if_they_know_everything() -> 
 
 async def test_brokers_that_do_not_answer_are_shown_until_they_do() -> None:
     silent = [2, 1]
-    async with publishing(await cluster(), silent=lambda: list(silent)) as publisher:
-        await told(publisher, None)
+    async with viewed(silent=lambda: list(silent)) as (_, publisher):
         assert publisher.view.silent == (1, 2)
         news: list[frozenset[str] | None] = []
         publisher.subscribe(news.append)
@@ -183,9 +195,7 @@ async def test_after_a_failover_the_view_is_complete() -> None:
 
 
 async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
+    async with viewed() as (process, publisher):
         before = publisher.view
         process.add_topic("c", (1,))
         await process.interpreter.drive(process.controller.process(e.TopicChange()))
@@ -198,9 +208,8 @@ async def test_a_changed_topic_is_replaced_and_the_others_are_kept() -> None:
 async def test_readable_topic_is_shown_before_it_is_no_longer_unreadable() -> None:
     """Else there would be a moment in which it seems not to exist."""
     process = await cluster()
-    active = process.controller.active
-    assert active is not None
-    state = active.context.cluster
+    context = context_of(process)
+    state = context.cluster
     state.note_unreadable({"c": "not JSON"})
     async with publishing(process) as publisher:
         await told(publisher, None)
@@ -216,9 +225,8 @@ async def test_readable_topic_is_shown_before_it_is_no_longer_unreadable() -> No
 @pytest.mark.parametrize("forgets", [True, False], ids=["a client", "a controller"])
 async def test_unreadable_topic_is_not_gone(monkeypatch: pytest.MonkeyPatch, forgets: bool) -> None:
     process = await cluster()
-    active = process.controller.active
-    assert active is not None
-    state = active.context.cluster
+    context = context_of(process)
+    state = context.cluster
     async with publishing(process) as publisher:
         await told(publisher, None)
 
@@ -235,9 +243,7 @@ async def test_unreadable_topic_is_not_gone(monkeypatch: pytest.MonkeyPatch, for
 
 
 async def test_resigning_empties_the_view_at_once() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
+    async with viewed() as (process, publisher):
         process.controller.life.active = None
         publisher.reset()
         assert not publisher.view.is_active
@@ -277,20 +283,18 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
 
     publisher = ViewPublisher(process.controller, pause=pause)
     publisher.subscribe(described.append)
-    task = asyncio.create_task(publisher.run())
-    publisher.publish(None)
-    await asyncio.wait_for(begun.wait(), 60)
-    for topics in ({"a"}, {"b"}, {"a"}):
-        publisher.publish(frozenset(topics))
-        await until_idle()
-    assert described == [None]
-    begun.clear()
-    over.set()
-    await asyncio.wait_for(begun.wait(), 60)
-    assert described == [None, frozenset({"a", "b"})]
-    assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(publisher):
+        publisher.publish(None)
+        await asyncio.wait_for(begun.wait(), 60)
+        for topics in ({"a"}, {"b"}, {"a"}):
+            publisher.publish(frozenset(topics))
+            await until_idle()
+        assert described == [None]
+        begun.clear()
+        over.set()
+        await asyncio.wait_for(begun.wait(), 60)
+        assert described == [None, frozenset({"a", "b"})]
+        assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
 
 
 @pytest.mark.parametrize(("still_waiting", "waits"), [(0, 1), (1, 2), (100, 3)])
@@ -302,9 +306,8 @@ async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
     process = await cluster()
     process.add_topic("c", (1,), (2,))
     await process.interpreter.drive(process.controller.process(e.TopicChange()))
-    active = process.controller.active
-    assert active is not None
-    assert active.context.cluster.partition_count // 2 == 2
+    context = context_of(process)
+    assert context.cluster.partition_count // 2 == 2
     questions = iter([False] * still_waiting)
     pauses: list[float] = []
     described = asyncio.Event()
@@ -317,19 +320,16 @@ async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
         process.controller, pause=pause, are_brokers_informed=lambda: next(questions, True)
     )
     publisher.subscribe(lambda _: described.set())
-    task = asyncio.create_task(publisher.run())
-    publisher.publish(None)
-    await asyncio.wait_for(described.wait(), 60)
-    assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
-    task.cancel()
-    await asyncio.gather(task, return_exceptions=True)
+    async with running(publisher):
+        publisher.publish(None)
+        await asyncio.wait_for(described.wait(), 60)
+        assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
 
 
 async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
     process = await cluster()
-    active = process.controller.active
-    assert active is not None
-    active.context.refusals.update(2, refused={TopicPartition("a", 1): "SOME_ERROR"}, done=())
+    context = context_of(process)
+    context.refusals.update(2, refused={TopicPartition("a", 1): "SOME_ERROR"}, done=())
     async with publishing(process) as publisher:
         await told(publisher, None)
         assert publisher.view.topics["a"].refused == (RefusedReplica("a", 1, 2, "SOME_ERROR"),)
@@ -338,9 +338,8 @@ async def test_a_refused_replica_is_in_the_view_of_its_topic() -> None:
 
 async def test_replicas_on_failed_log_directories_are_in_the_view_until_they_are_back() -> None:
     process = await cluster()
-    active = process.controller.active
-    assert active is not None
-    context, lost = active.context, TopicPartition("a", 1)
+    context = context_of(process)
+    lost = TopicPartition("a", 1)
     async with publishing(process) as publisher:
         await told(publisher, None)
         context.change_replicas_on_offline_dirs(2, failed=[lost], recovered=())
@@ -370,10 +369,7 @@ async def test_after_a_broker_change_only_topics_that_it_concerns_are_made_anew(
 
 
 async def test_what_changed_in_the_context_is_published_even_if_nobody_names_it() -> None:
-    process = await cluster()
-    async with publishing(process) as publisher:
-        await told(publisher, None)
-        assert process.controller.active is not None
-        process.controller.active.context.queue_topic_for_deletion("b")
+    async with viewed() as (process, publisher):
+        context_of(process).queue_topic_for_deletion("b")
         assert await told(publisher, frozenset({"a"})) == frozenset({"a", "b"})
         assert publisher.view.topics["b"].is_being_deleted

@@ -27,7 +27,6 @@ from regent.services.controller_service import ControllerService
 from regent.zookeeper.settings import ZooKeeperSettings
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
-from tests.support.thread_shortage import thread_shortage
 from tests.support.waiting import wait_for
 
 COMMANDS = (DescribeTopicConfigs(("t",)),)
@@ -134,21 +133,6 @@ def test_a_thread_that_an_error_has_ended_is_a_reason_for_a_restart() -> None:
         controller.connections.what_has_ended = "the thread zookeeper-session was ended"
         assert service.liveness_problem() == "the thread zookeeper-session was ended"
         assert service.readiness_problem() == "the thread zookeeper-session was ended"
-
-
-def test_it_ends_in_order_where_no_thread_can_be_started() -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        service = controller.service
-        assert controller.view.is_active
-
-        async def end() -> None:
-            with thread_shortage():
-                await service.stopped()
-
-        asyncio.run(end())
-        assert service.has_ended
-        assert service.failure is None
-        assert not controller.view.is_active
 
 
 def test_what_keeps_it_from_zookeeper_is_shown_but_goes_into_no_resource() -> None:

@@ -42,9 +42,6 @@ def own_registration(broker_id: int) -> bytes:
     return encode_controller_registration(broker, 0)
 
 
-STATE = encode_partition_state(LeaderAndIsr(1, 0, (1, 2), 3, 0))
-
-
 def topic_data(assignments: dict[int, tuple[int, ...]], topic_id: uuid.UUID | None) -> bytes:
     return encode_topic(
         TopicZNode(topic_id, {p: ReplicaAssignment(r) for p, r in assignments.items()})
@@ -258,33 +255,6 @@ def test_events_of_nodes_that_nobody_reads_cost_nothing(path: str) -> None:
     cache = StandbyCache()
     cache.observe([path])
     assert not cache.dirty_count
-
-
-@pytest.mark.parametrize(
-    ("path", "good"),
-    [
-        (paths.broker_id(1), registration(1, 1)),
-        (paths.topic("a"), topic_data({0: (1,)}, IDS[0])),
-        (paths.partition_state(TopicPartition("a", 0)), STATE),
-        (paths.CLUSTER_ID, encode_cluster_id("x")),
-    ],
-)
-def test_what_is_malformed_is_left_out_until_it_is_repaired(path: str, good: bytes) -> None:
-    ensemble = Ensemble(1)
-    (server,) = ensemble.servers
-    for operations in (
-        *(ROOTS, [Create(paths.broker_id(1), registration(1, 1))]),
-        [Create(paths.CLUSTER_ID, encode_cluster_id("x"))],
-        create_topic("a", topic_data({0: (1,)}, IDS[0]), 1, STATE),
-    ):
-        assert ensemble.commit(operations)
-    client = CacheClient(ensemble, most=10)
-    client.connect(server, is_new_session=True)
-    for data, malformed in ((good, []), (b"?", [path]), (b"??", [path]), (good, [])):
-        assert ensemble.commit([SetData(path, data)])
-        come_to_rest(ensemble, client)
-        assert list(client.cache.malformed) == malformed
-        assert content(client.cache) == content(cold(server.dump()))
 
 
 def test_what_could_not_be_read_is_dirty_still() -> None:

@@ -95,17 +95,6 @@ class TestTrueStories:
         change = {"kind": ChangeKind.REPLICA_OFFLINE, "cause": cause}
         assert "another topic of that name" in str(reason_of_absence(1, change))
 
-    def test_a_bounce(self) -> None:
-        world, controller = cluster()
-        world.bounce_broker(1)
-        world.deliver(controller)
-        epoch = active_context(controller).cluster.brokers[1].epoch
-        assert tells(
-            story(world, "t-0", controller),
-            f"Broker 1 is not in the ISR since {LATER}: it was restarted.",
-            f"Broker 1 was restarted (new broker epoch {epoch}). Broker 2 was elected leader",
-        )
-
     def test_a_follower_that_fell_behind_before_the_leader_failed(self) -> None:
         world, controller = cluster()
         world.set_state(T0, 1, (1, 2), leader_epoch=5)
@@ -225,11 +214,3 @@ class TestTrueStories:
         assert any("The topic is being deleted. " in line for line in told)
         assert not any("unclean" in line for line in told)
         assert exit_status(report) is ExitStatus.EXPLAINED
-
-    def test_a_change_that_regent_has_not_processed_yet(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1)
-        world.deliver(controller)
-        world.set_state(T0, 2, (2,), leader_epoch=6, controller_epoch=1)
-        told = story(world, "t-0", controller)
-        assert told[-1] == "    ZooKeeper has a later change, which Regent has yet to process."

@@ -125,15 +125,6 @@ class TestView:
         assert "KRaft" in str(world.loop.steering.refusal)
         assert not world.connections.channels.open
 
-    async def test_a_controller_node_that_does_not_decode_is_named(
-        self, world: ClientWorld
-    ) -> None:
-        world.admin.multi([SetData(paths.CONTROLLER, b"{}")])
-        await world.until(lambda: not world.view.may_act)
-        assert str(world.loop.steering.refusal).startswith("/controller cannot be read")
-        world.elect(2, epoch=8)
-        await world.known()
-
     async def test_what_zookeeper_refuses_is_shown_and_tried_again(
         self, world: ClientWorld
     ) -> None:

@@ -203,6 +203,12 @@ class TestWhoAsks:
         assert active.context.cluster.brokers[restarted].epoch == epoch_of(world, restarted)
         assert active.context.shutting_down_broker_ids == {restarted}
 
+    def test_an_epoch_that_is_not_registered_yet_is_not_available(self) -> None:
+        world, active = cluster()
+        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) + 1))
+        assert result.error_code == BROKER_NOT_AVAILABLE
+        assert not active.context.shutting_down_broker_ids
+
 
 class TestSeveralBrokers:
     def test_they_are_one_set(self) -> None:

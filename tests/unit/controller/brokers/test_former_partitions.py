@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
+from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.topics import topic_changes
 from regent.model.partition import TopicPartition
@@ -70,3 +71,28 @@ def test_the_oldest_ones_are_dropped_first() -> None:
     former.add([T0, T1])
     former.add([T0, T2])
     assert list(former) == [T0, T2]
+
+
+def deleted_while_away(*brokers: int) -> tuple[World, KafkaController]:
+    """A topic of a broker that is down was deleted while other brokers were, too."""
+    world = World()
+    world.start_broker(1, 2, 3)
+    world.create_topic("t", {0: (3,), 1: (3,)})
+    controller = world.active_controller()
+    world.stop_broker(3, *brokers)
+    world.deliver(controller)
+    world.mark_for_deletion("t")
+    world.deliver(controller)
+    assert not world.exists(paths.topic("t"))
+    world.driver.take_sent()
+    return world, controller
+
+
+def test_brokers_that_came_back_between_two_terms_are_told() -> None:
+    world, controller = deleted_while_away(2)
+    world.elect_rival()
+    world.deliver(controller)
+    world.start_broker(2)
+    world.delete(paths.CONTROLLER)
+    world.deliver(controller)
+    assert told_to_forget(world.driver.take_sent()) == {1: {T0, T1}, 2: {T0, T1}}

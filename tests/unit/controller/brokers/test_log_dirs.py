@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.answers import process_leader_and_isr_response
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
@@ -15,8 +13,6 @@ from regent.protocol.error_codes import KAFKA_STORAGE_ERROR
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_log_dir_event, log_dir_event_notification_prefix
 from tests.unit.controller.world import T0, T1, World, leader_and_isr
-
-FENCED = 74
 
 
 def cluster() -> tuple[World, ActiveController]:
@@ -59,13 +55,6 @@ class TestAnswers:
         announced = [r for r in world.driver.sent if T1 in r.partitions]
         assert announced
         assert announced[-1].offline_replicas == {T1: (1,)}
-
-    @pytest.mark.parametrize("code", [FENCED, 3])
-    def test_other_errors_of_partitions_are_ignored(self, code: int) -> None:
-        world, active = cluster()
-        answer(world, active, 1, {T0: code})
-        assert not active.context.has_offline_replicas
-        assert world.driver.sent == []
 
     def test_partitions_that_are_gone_or_moved_away_leave_no_trace(self) -> None:
         """Else a topic of the same name could never have a replica there."""

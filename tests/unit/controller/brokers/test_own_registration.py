@@ -11,13 +11,12 @@ from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term import cluster_loading
 from regent.model.cluster import Address, EndPoint
-from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.topic_config import BrokerFacts
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import Create
-from tests.unit.controller.driving import once, raising
+from tests.unit.controller.driving import once
 from tests.unit.controller.processes import denying
 from tests.unit.controller.world import CONTROLLER_ID, World, active_of, make_broker
 
@@ -169,14 +168,9 @@ def test_it_goes_together_with_the_controller() -> None:
     ]
 
 
-def test_one_whose_creation_was_not_answered_is_deleted_all_the_same() -> None:
+def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_over() -> None:
     world = World(served=SERVED)
-    world.start_broker(1)
-    controller = world.active_controller()
-    lost = raising(ZooKeeperUnavailableError("the connection broke"))
-    world.driver.after = once(effects.Write, lost)
-    world.process(controller, answer(controller, 1, OLD))
-    assert world.exists(OWN)
-    assert controller.active is None
-    world.process(controller, e.SessionReconnected())
-    assert not world.exists(OWN)
+    controller = registered(world)
+    world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
+    world.process(controller, e.NotEligible())
+    assert world.holder() is None

@@ -171,6 +171,16 @@ class TestTheEnd:
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
 
+    def test_what_waited_for_it_gets_its_leader(self) -> None:
+        world, active = cluster()
+        shut_down(world, active, 1)
+        world.create_topic("u", {0: (1,)}, seen_by=active)
+        created = TopicPartition("u", 0)
+        assert active.context.partition_state(created) is PartitionState.NEW
+        overdue(world, active)
+        answer(world, active)
+        assert world.state(created) == LeaderAndIsr(1, 0, (1,), 1, 0)
+
 
 class TestMeanwhile:
     def test_it_leads_what_nobody_else_in_sync_can(self) -> None:

@@ -61,19 +61,6 @@ def test_brokers_are_asked_soon_after_the_failover_and_then_every_hour() -> None
     assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
 
 
-def test_a_broker_that_starts_again_and_again_puts_the_check_off_for_some_minutes_only() -> None:
-    world, active = cluster()
-    armed = 1  # after the failover
-    while world.driver.timers.pop(TIMER, None) is not None:
-        armed += 1
-        assert armed * SOON_MS <= 6 * SOON_MS
-        world.bounce_broker(3, seen_by=active)
-    world.run(process_unassigned_replica_check(active))
-    assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
-    world.bounce_broker(3, seen_by=active)
-    assert world.driver.timers[TIMER].after_ms == SOON_MS
-
-
 def test_what_is_assigned_elsewhere_or_of_no_topic_is_reported_and_not_deleted() -> None:
     world, active = cluster()
     answer(world, active, {"t": {0: 7, 1: 8}, "gone": {4: 9}, "empty": {}})
@@ -106,13 +93,6 @@ def test_the_same_is_logged_once_and_its_end_too() -> None:
     answer(world, active, {})
     assert [fields["replicas"] for fields in reported(world)] == [1, 2, 0]
     assert active.context.unassigned_replicas.count == 0
-
-
-def test_who_was_not_asked_or_may_not_be_asked_says_nothing() -> None:
-    world, active = cluster()
-    answer(world, active, {"gone": {0: 1}})
-    answer(world, active, None)
-    assert active.context.unassigned_replicas.count == 1
 
 
 def test_what_a_former_life_of_a_broker_has_said_is_forgotten() -> None:

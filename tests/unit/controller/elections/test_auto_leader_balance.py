@@ -56,14 +56,6 @@ class TestTimer:
         timer = world.driver.timers[TIMER]
         assert (timer.after_ms, timer.event) == (5_000, CHECK)
 
-    def test_each_check_arms_the_next(self) -> None:
-        world = cluster(0, leader_imbalance_check_interval_s=17)
-        active = fail_over(world)
-        world.driver.timers.clear()
-        check(world, active)
-        timer = world.driver.timers[TIMER]
-        assert (timer.after_ms, timer.event) == (17_000, CHECK)
-
     def test_where_it_is_disabled_nothing_is_ever_checked(self) -> None:
         world = cluster(20, auto_leader_rebalance_enable=False)
         world.fail_over()

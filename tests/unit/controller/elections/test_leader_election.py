@@ -99,11 +99,6 @@ class TestPreferred:
         assert code_of(world, active, PREFERRED, T2) == PREFERRED_LEADER_NOT_AVAILABLE
         assert world.driver.performed == []
 
-    def test_a_broker_that_is_shutting_down_is_not_available(self) -> None:
-        world, active = cluster()
-        active.context.mark_shutting_down(1)
-        assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE
-
     def test_of_all_partitions_only_those_with_something_to_change_are_named(self) -> None:
         world, active = cluster()
         results = elect(world, active, PREFERRED)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -17,7 +18,7 @@ from regent.controller.broker_requests import (
     IsrChangeResult,
 )
 from regent.controller.events import IsrAnnouncementDue
-from regent.controller.log import LEADERS_WAIT
+from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, LEADERS_WAIT
 from regent.controller.partitions import waiting_leaders
 from regent.controller.partitions.alter_partition import (
     process_alter_partition,
@@ -104,6 +105,18 @@ class TestAGrantedChange:
         assert world.state(T0) == state
         assert active.context.cluster.leadership[T0] == state
         assert world.driver.enqueued == [], "no broker stops"
+
+    def test_changes_of_several_brokers_are_one_write(self) -> None:
+        world, active = cluster()
+        world.driver.performed.clear()
+        ask(
+            world,
+            active,
+            request(active, change(1)),
+            request(active, change(2, 1, 3, partition=1), broker_id=2),
+        )
+        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
+        assert [len(write.operations) for write in writes] == [2]
 
     def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:
         world = World()
@@ -277,6 +290,15 @@ class TestStatesThatMayNotBeWritten:
         client.missing.update((paths.partition_state(tp), Right.WRITE) for tp in (T0, T1))
         return world, active
 
+    def test_those_of_one_write_are_one_entry(self) -> None:
+        world, active = self.closed()
+        self.ask_for_both(world, active)
+        (reported,) = world.log.errors(ISR_CHANGES_NOT_WRITTEN)
+        assert reported["partitions"] == 2
+        assert reported["examples"] == [
+            f"{tp}: ZooKeeper answered NOAUTH for its state znode" for tp in (T0, T1)
+        ]
+
     def test_a_leader_epoch_is_not_tried_again_for_each_time_that_a_leader_asks(self) -> None:
         world, active = self.closed()
         self.ask_for_both(world, active)
@@ -400,12 +422,3 @@ def test_changes_within_a_moment_are_announced_together() -> None:
     let_time_pass(world, active)
     (sent,) = world.driver.sent
     assert set(sent.partitions) == {T0, T1}
-
-
-def test_what_somebody_else_has_written_is_announced() -> None:
-    world, active = cluster()
-    world.set_state(T0, 2, (2, 1), leader_epoch=EPOCH + 1)
-    assert error_of(ask(world, active, request(active, change(1)))) == FENCED_LEADER_EPOCH
-    let_time_pass(world, active)
-    (sent,) = world.driver.sent
-    assert sent.partitions[T0].leader_and_isr == world.state(T0)

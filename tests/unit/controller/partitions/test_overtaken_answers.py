@@ -129,15 +129,6 @@ def say_version(active: ActiveController, broker_id: int, version: tuple[int, in
     active.context.broker_facts.learn(epoch, facts)
 
 
-@pytest.mark.parametrize("version", [(2, 7), (2, 8)])
-def test_leaders_of_these_releases_lose_changes(version: tuple[int, int]) -> None:
-    world, active = cluster()
-    say_version(active, 1, version)
-    ask(world, active, request(active, OLD))
-    let_time_pass(world, active)
-    assert leader_epoch(active) == EPOCH + 1
-
-
 def test_leaders_of_newer_releases_lose_nothing() -> None:
     world, active = cluster()
     say_version(active, 1, (3, 0))

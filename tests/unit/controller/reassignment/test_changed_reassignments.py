@@ -7,10 +7,7 @@ from regent.controller.brokers.answers import (
     process_stop_replica_responses,
 )
 from regent.controller.state.states import ReplicaState
-from regent.controller.topics.topic_changes import (
-    process_topic_change,
-)
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
     StopReplicaPartition,
@@ -121,22 +118,6 @@ class TestTopicNode:
         cluster.world.create_topic("t", {0: ReplicaAssignment((2, 3))})
         cluster.notify(T0)
         assert cluster.stored() == ReplicaAssignment((2, 3))
-
-    def test_one_that_vanished_meanwhile_disturbs_no_other(self) -> None:
-        cluster = Cluster((1,))
-        cluster.world.create_topic("u", {0: (1,)})
-        u0 = TopicPartition("u", 0)
-        cluster.world.set_state(u0, 1, (1,), leader_epoch=5)
-        cluster.start()
-        cluster.alter({T0: (2,), u0: (2,)})
-        for tp in (T0, u0):
-            cluster.change_isr(1, 2, tp=tp)
-        cluster.active.context.cluster.set_leadership({u0: cluster.state(u0)})
-        cluster.world.delete(paths.topic("u"))
-        cluster.notify(T0, u0)
-        assert cluster.stored() == ReplicaAssignment((2,))
-        cluster.world.run(process_topic_change(cluster.active))
-        assert not cluster.active.context.cluster.partitions_being_reassigned
 
     def test_another_topic_of_that_name_is_left_as_it_is(self) -> None:
         """Somebody has deleted the node and created another one, which the controller learns of

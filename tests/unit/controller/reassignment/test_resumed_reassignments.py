@@ -4,14 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.brokers.answers import (
     process_describe_log_dirs_response,
     process_stop_replica_responses,
 )
-from regent.controller.reassignment.algebra import reassign_to
-from regent.controller.reassignment.reassignments import begin
-from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
@@ -19,7 +15,6 @@ from regent.protocol.control_requests import (
     StopReplicaResponse,
 )
 from regent.zk_data.stray_replicas import strays_of
-from tests.unit.controller.driving import once
 from tests.unit.controller.reassignment.moving import Cluster
 from tests.unit.controller.world import T0, leader_and_isr, stop_replica
 
@@ -62,29 +57,3 @@ class TestOrigins:
         disks = DescribeLogDirsResponse(broker_id, 0, {"/data": 0})
         cluster.world.run(process_describe_log_dirs_response(cluster.active, disks))
         assert not cluster.world.exists(strays_of(1, "t"))
-
-    def test_a_replica_that_left_while_its_broker_was_down_is_deleted_at_its_return(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.ask({T0: (2, 3)})
-        cluster.stop_broker(1)
-        cluster.sync(2, 3)
-        assert cluster.stored() == ReplicaAssignment((2, 3))
-        cluster.forget()
-        cluster.start_broker(1)
-        assert [s[0::3] for s in stop_replica(cluster.world.driver.sent)] == [(1, True)]
-
-    def test_a_connection_lost_in_the_middle_is_put_right_by_the_next_term(self) -> None:
-        cluster = Cluster((1,)).start()
-
-        def break_off() -> None:
-            raise ZooKeeperUnavailableError("a test")
-
-        cluster.world.driver.before = once(effects.Write, break_off, skip=1)
-        with pytest.raises(ZooKeeperUnavailableError):
-            cluster.world.run(
-                begin(cluster.active, {T0: reassign_to(ReplicaAssignment((1,)), (2,))})
-            )
-        cluster.world.driver.before = lambda _: None
-        cluster.fail_over()
-        cluster.sync(1, 2)
-        assert cluster.stored() == ReplicaAssignment((2,))

@@ -248,6 +248,17 @@ class TestWhatCannotBeWritten:
         cluster.sync(1, 2, 3)
         assert cluster.stored().replicas == (2, 3)
 
+    def test_a_removal_that_failed_is_tried_again(self) -> None:
+        cluster = Cluster((1, 2)).start()
+        cluster.alter({T0: (2, 3)}, throttle=RATE)
+        good = cluster.world.node(paths.broker_config(3))
+        cluster.world.put(paths.broker_config(3), b"{")
+        cluster.sync(1, 2, 3)
+        assert cluster.world.log.errors("Throttles of brokers not changed")
+        cluster.world.put(paths.broker_config(3), good.data)
+        cluster.world.run(process_watch_check(cluster.active))
+        assert_nothing_is_left(cluster)
+
     def test_a_removal_that_zookeeper_refuses_is_tried_again(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.alter({T0: (2, 3)}, throttle=RATE)
@@ -259,18 +270,6 @@ class TestWhatCannotBeWritten:
         cluster.world.driver.before = lambda _: None
         cluster.world.run(process_watch_check(cluster.active))
         assert_nothing_is_left(cluster)
-
-    def test_a_configuration_that_somebody_changes_at_the_same_time_keeps_both_changes(
-        self,
-    ) -> None:
-        cluster = Cluster((1, 2)).start()
-        set_topic_config(cluster)
-        cluster.world.driver.before = once(
-            effects.Multi, lambda: set_topic_config(cluster, retention_ms="7")
-        )
-        assert cluster.alter({T0: (2, 3)}, throttle=RATE) == {T0: PartitionResult()}
-        assert lists(cluster) == ("0:2,0:1", "0:3")
-        assert config_at(cluster, paths.topic_config("t"))["retention.ms"] == "7"
 
     def test_a_note_that_does_not_decode_is_left_alone_and_logged(self) -> None:
         cluster = Cluster((1, 2))

@@ -107,18 +107,12 @@ class TestNormalAnswers:
         assert refused(active) == {}
 
     @pytest.mark.parametrize("code", [FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR])
-    def test_so_are_they_for_a_stop_without_deletion(
-        self, world: World, active: ActiveController, code: int
+    @pytest.mark.parametrize("delete", [False, True])
+    def test_stop_is_refused_if_a_deletion_waits_for_the_answer(
+        self, world: World, active: ActiveController, code: int, *, delete: bool
     ) -> None:
-        answer_stop(world, active, {T0: code}, delete=False)
-        assert refused(active) == {}
-
-    @pytest.mark.parametrize("code", [FENCED_LEADER_EPOCH, KAFKA_STORAGE_ERROR])
-    def test_but_not_for_a_deletion_which_waits_for_it(
-        self, world: World, active: ActiveController, code: int
-    ) -> None:
-        answer_stop(world, active, {T0: code}, delete=True)
-        assert list(refused(active)) == ["t-0 on 1"]
+        answer_stop(world, active, {T0: code}, delete=delete)
+        assert list(refused(active)) == (["t-0 on 1"] if delete else [])
 
     def test_any_other_error_of_a_stop_is_a_refusal(
         self, world: World, active: ActiveController
@@ -161,13 +155,6 @@ class TestForgotten:
         world.delete(paths.topic("t"))
         world.run(process_topic_change(active))
         assert list(refused(active)) == ["u-0 on 1"]
-
-    def test_an_answer_about_other_partitions_changes_nothing(
-        self, world: World, active: ActiveController
-    ) -> None:
-        answer(world, active, 1, {}, T1)
-        assert len(refused(active)) == 3
-        assert world.driver.views == []
 
 
 class TestMetadata:

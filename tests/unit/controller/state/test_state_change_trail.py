@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.state_change_trail import BROKERS, REMOVED_TOPICS, StateChangeTrail
 from regent.model.cluster import Broker
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import LeaderAndIsr, TopicPartition
 from tests.unit.controller.world import T0, T1, make_broker, make_context
 
 NOBODY: Mapping[TopicPartition, LeaderAndIsr] = {}
@@ -157,12 +157,3 @@ class TestTheClusterState:
         trail = context.trail.partitions[T0]
         assert (trail.before, trail.now) == (state(5, 1), None)
         assert trail.changes[0].kind is ChangeKind.UNREADABLE
-
-    def test_a_removed_topic_takes_its_trail_along(self) -> None:
-        context = make_context(1)
-        context.cluster.add_topic("t", None)
-        context.set_assignments("t", {T0: ReplicaAssignment((1,))})
-        context.cluster.set_leadership({T0: state(5, 1)})
-        context.remove_topic("t")
-        assert not context.trail.partitions
-        assert "t" in context.trail.removed_topics

@@ -156,3 +156,14 @@ class TestChanged:
         look_again(world, controller)
         assert controller.life.refusal is None
         assert world.holder() is None
+
+    def test_a_change_during_a_disconnection_is_found_afterwards(self) -> None:
+        """kazoo drops watches without notice."""
+        world = World()
+        world.start_broker(1)
+        controller = world.active_controller()
+        world.put(paths.CLUSTER_ID, encode_cluster_id(OTHER))
+        world.driver.client.take_events()
+        world.process(controller, e.SessionReconnected())
+        assert controller.active is None
+        assert OTHER in (controller.life.refusal or "")

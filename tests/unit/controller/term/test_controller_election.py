@@ -127,12 +127,6 @@ class TestLostAnswers:
         assert context.term.epoch == 8
         assert epoch(world) == (b"8", context.term.epoch_zk_version)
 
-    def test_our_own_node_of_an_earlier_epoch_is_no_victory(self) -> None:
-        world = World()
-        stand(world)
-        world.driver.before = once(effects.Multi, lambda: world.put(paths.CONTROLLER_EPOCH, b"5"))
-        assert stand(world) is None
-
     def test_the_node_of_another_process_with_our_id_is_no_victory(self) -> None:
         """Both would be the controller, under one epoch that fences neither."""
         world = World()

@@ -12,6 +12,7 @@ from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
+from tests.unit.controller.processes import led_cluster
 from tests.unit.controller.world import CONTROLLER_ID, T0, World, active_of
 
 UNCLEAN = "unclean.leader.election.enable"
@@ -19,10 +20,7 @@ UNCLEAN = "unclean.leader.election.enable"
 
 @pytest.fixture
 def world() -> World:
-    world = World()
-    world.start_broker(1, 2)
-    world.create_led_topic("t", {0: (1, 2)})
-    return world
+    return led_cluster()
 
 
 def test_whatever_happened_meanwhile_is_found(world: World) -> None:

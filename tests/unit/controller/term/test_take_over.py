@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import pytest
 
@@ -53,15 +54,9 @@ class Standby:
         content = encode_controller(OTHER, 0, election_path=election_path)
         client.multi([Create(paths.CONTROLLER, content, ephemeral=True)])
 
-    def absent(
-        self,
-        *clients: InMemoryClient,
-        is_named: bool = False,
-        unheard: Sequence[InMemoryClient] = (),
-        dead: Sequence[InMemoryClient] = (),
-    ) -> None:
+    def absent(self, *clients: InMemoryClient, **given: Any) -> None:
         """Others are found to be absent; some of them are certainly dead."""
-        self.process(self.event(*clients, is_named=is_named, unheard=unheard, dead=dead))
+        self.process(self.event(*clients, **given))
 
     def event(
         self,
@@ -261,6 +256,19 @@ class TestLimits:
         standby.absent(standby.other)
         assert standby.world.holder() == OTHER
         standby.world.driver.now_ms += 29_999
+        standby.absent(standby.other)
+        assert standby.world.holder() == OTHER
+
+    def test_who_was_deposed_knows_it_from_its_place_in_the_queue_as_well(
+        self, standby: Standby
+    ) -> None:
+        """What is heard first, the end of its place or that of its node, is chance."""
+        standby.absent(standby.other, is_named=True)
+        standby.process(e.Eligible())
+        standby.lead(standby.other)
+        standby.world.put(paths.CONTROLLER_EPOCH, b"20")
+        standby.process(e.NotEligible())
+        assert standby.controller.active is None
         standby.absent(standby.other)
         assert standby.world.holder() == OTHER
 

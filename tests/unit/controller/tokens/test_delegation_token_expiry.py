@@ -120,6 +120,16 @@ def test_what_zookeeper_refuses_is_left_to_the_next_check(error: RegentError) ->
     assert (left(world), notified(world)) == ([], ["expired"])
 
 
+def test_no_token_goes_without_its_notification() -> None:
+    world, controller = cluster()
+    issue(world, "expired", expires_in_ms=-1)
+    world.delete(CHANGES)
+    check(world, controller)
+    assert left(world) == ["expired"]
+    assert len(world.log.errors(NOT_REMOVED)) == 1
+    assert controller.active is not None
+
+
 def test_a_successor_is_not_disturbed() -> None:
     world, controller = cluster()
     issue(world, "expired", expires_in_ms=-1)

@@ -15,7 +15,7 @@ from tests.unit.controller.world import World
 LOST = ZooKeeperUnavailableError("the connection broke")
 
 
-def ask(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:
+def submit(world: World, active: ActiveController, *commands: Command) -> tuple[Outcome, ...]:
     return world.run(process_commands(active, commands))
 
 
@@ -28,7 +28,7 @@ def refusal(world: World, active: ActiveController, command: Command) -> Rejecte
 
 
 def rejected(world: World, active: ActiveController, command: Command) -> Rejected:
-    (outcome,) = ask(world, active, command)
+    (outcome,) = submit(world, active, command)
     assert isinstance(outcome, Rejected)
     assert outcome.message
     return outcome

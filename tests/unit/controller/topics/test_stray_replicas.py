@@ -6,6 +6,8 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.brokers import answers
+from regent.controller.topics import stray_replica_notes
+from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
 )
@@ -113,6 +115,19 @@ class TestReturn:
         (warning,) = (r for r in world.log.records if r.message.startswith("Notes about stray"))
         assert warning.fields["offline_log_dirs"] == (["/data-1"] if offline else [])
         delete_after_a_restart(world, active)
+
+    def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
+        world, active = cluster()
+        delete(world, active)
+        start_broker_3(world, active)
+        answer(world, active, 3, T0, T1)
+        again = TopicPartition("t", 7)
+        world.run(stray_replica_notes.remember(active.context, {3: [again]}, world.log))
+        describe_log_dirs(world, active)
+        assert world.exists(NOTE)
+        answer(world, active, 3, again)
+        describe_log_dirs(world, active)
+        assert not world.exists(NOTE)
 
     def test_an_answer_of_a_former_life_of_the_broker_says_nothing(self) -> None:
         world, active = cluster()

@@ -34,7 +34,7 @@ from regent.zk_data.config import (
 )
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
-from tests.unit.controller.topics.commanding import LOST, ask, config_of, refusal, rejected
+from tests.unit.controller.topics.commanding import LOST, config_of, refusal, rejected, submit
 from tests.unit.controller.world import World
 
 TOPIC_ID = uuid.UUID(int=99)
@@ -73,7 +73,7 @@ def learn(
 class TestGrowth:
     def test_new_partitions_continue_the_pattern_and_all_else_stays(self) -> None:
         world, active = cluster()
-        assert ask(world, active, CreatePartitions("t", 4)) == (Accepted(),)
+        assert submit(world, active, CreatePartitions("t", 4)) == (Accepted(),)
         assert world.topic("t").assignments == {
             0: ReplicaAssignment((1, 2)),
             1: ReplicaAssignment((2, 3)),
@@ -85,13 +85,13 @@ class TestGrowth:
     def test_nothing_is_written_to_validate(self) -> None:
         world, active = cluster()
         tree = world.zookeeper.dump()
-        assert ask(world, active, CreatePartitions("t", 4, validate_only=True)) == (Accepted(),)
+        assert submit(world, active, CreatePartitions("t", 4, validate_only=True)) == (Accepted(),)
         assert world.zookeeper.dump() == tree
 
     def test_an_assignment_is_taken_as_it_is_given(self) -> None:
         world, active = cluster()
         command = CreatePartitions("t", 3, assignment={2: (2, 1)})
-        assert ask(world, active, command) == (Accepted(),)
+        assert submit(world, active, command) == (Accepted(),)
         assert world.topic("t").assignments[2] == ReplicaAssignment((2, 1))
 
     @pytest.mark.parametrize("total", [0, 1, 2, 10_001])
@@ -107,7 +107,7 @@ class TestGrowth:
         refused = refusal(world, active, CreatePartitions("far", 4))
         assert (refused.reason, refused.field) == (Reason.INVALID_PARTITIONS, "total")
         assert "has a partition 2147483646" in refused.message
-        assert ask(world, active, CreatePartitions("far", 3)) == (Accepted(),)
+        assert submit(world, active, CreatePartitions("far", 3)) == (Accepted(),)
 
     @pytest.mark.parametrize("assignment", [{0: (1,)}, {3: (1,)}, {2: (1,), 3: (1,)}])
     def test_an_assignment_that_does_not_fit(self, assignment: dict[int, tuple[int, ...]]) -> None:
@@ -144,7 +144,7 @@ class TestConfiguration:
         before = {"retention.ms": "1", "segment.ms": "2", "flush.ms": "3", "somebody.elses": "x"}
         world.put(paths.topic_config("t"), encode_entity_config(before))
         command = AlterTopicConfig("t", {"retention.ms": "9"}, ("segment.ms", "never.set"))
-        assert ask(world, active, command) == (Accepted(),)
+        assert submit(world, active, command) == (Accepted(),)
         assert config_of(world) == {
             "retention.ms": "9",
             "flush.ms": "3",
@@ -153,7 +153,7 @@ class TestConfiguration:
 
     def test_the_brokers_are_notified_in_the_same_transaction(self) -> None:
         world, active = cluster()
-        ask(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
+        submit(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
         (child,) = world.zookeeper.children(paths.CONFIG_CHANGES)
         node = world.node(paths.config_change(child))
         assert decode_config_change(child, node.data) == ConfigEntity("topics", "t")
@@ -164,7 +164,7 @@ class TestConfiguration:
     )
     def test_a_change_that_is_none_writes_nothing(self, command: AlterTopicConfig) -> None:
         world, active = cluster()
-        assert ask(world, active, command) == (Accepted(),)
+        assert submit(world, active, command) == (Accepted(),)
         assert world.driver.transactions() == 0
         assert config_of(world) is None
 
@@ -198,9 +198,9 @@ class TestConfiguration:
         refused = refusal(world, active, command)
         assert refused.reason is Reason.BROKER_VERSION_UNKNOWN
         assert refused.reason in TRANSIENT_REASONS
-        assert ask(world, active, AlterTopicConfig("t", {"flush.ms": "1"})) == (Accepted(),)
+        assert submit(world, active, AlterTopicConfig("t", {"flush.ms": "1"})) == (Accepted(),)
         learn(active, (3, 9))
-        assert ask(world, active, command) == (Accepted(),)
+        assert submit(world, active, command) == (Accepted(),)
 
     def test_what_a_broker_that_is_down_could_not_load_when_it_starts(self) -> None:
         """It would read the configuration then, and give up."""
@@ -255,7 +255,7 @@ class TestConfiguration:
         world, active = cluster()
         world.driver.after = once(effects.Multi, raising(LOST))
         command = AlterTopicConfig("t", {"retention.ms": "9"})
-        assert ask(world, active, command) == (Accepted(),)
+        assert submit(world, active, command) == (Accepted(),)
 
     def test_a_transaction_that_did_not_take_place_is_to_be_tried_again(self) -> None:
         world, active = cluster()
@@ -270,7 +270,7 @@ class TestConfiguration:
         world.put(paths.topic_config("v"), b"{")
         active = world.fail_over()
         command = DescribeTopicConfigs(("t", "u", "v", "unknown"))
-        assert ask(world, active, command) == (Accepted({"t": {}, "u": {"flush.ms": "1"}}),)
+        assert submit(world, active, command) == (Accepted({"t": {}, "u": {"flush.ms": "1"}}),)
         assert len(world.log.errors("Malformed topic config")) == 1
 
     def test_a_configuration_that_may_not_be_read_hides_no_other(self) -> None:
@@ -278,7 +278,7 @@ class TestConfiguration:
         world.create_topic("u", {0: (1,)}, config={"flush.ms": "1"})
         active = world.fail_over()
         world.driver.before = denying(paths.topic_config("u"), effects.ReadData)
-        described, refused = ask(
+        described, refused = submit(
             world, active, DescribeTopicConfigs(("t", "u")), DescribeTopicConfigs(("u",))
         )
         assert described == Accepted({"t": {}})
@@ -290,14 +290,14 @@ class TestConfiguration:
 class TestDeletion:
     def test_a_marker_is_left_as_kafkas_tools_leave_it(self) -> None:
         world, active = cluster()
-        assert ask(world, active, DeleteTopic("t")) == (Accepted(),)
+        assert submit(world, active, DeleteTopic("t")) == (Accepted(),)
         assert world.node(paths.delete_topic("t")).data == b""
 
     def test_marking_a_marked_topic_is_fine(self) -> None:
         world, active = cluster()
         world.mark_for_deletion("t")
         active.context.queue_topic_for_deletion("t")
-        assert ask(world, active, DeleteTopic("t"), DeleteTopic("t")) == (Accepted(),) * 2
+        assert submit(world, active, DeleteTopic("t"), DeleteTopic("t")) == (Accepted(),) * 2
 
     def test_a_topic_that_was_created_again_meanwhile_is_not_deleted(self) -> None:
         world, active = cluster()
@@ -305,7 +305,7 @@ class TestDeletion:
         assert refused.reason is Reason.UNKNOWN_TOPIC
         assert "another one by now" in refused.message
         assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-        assert ask(world, active, DeleteTopic("t", TOPIC_ID)) == (Accepted(),)
+        assert submit(world, active, DeleteTopic("t", TOPIC_ID)) == (Accepted(),)
 
 
 @pytest.mark.parametrize(
@@ -333,13 +333,13 @@ def test_a_controller_that_has_moved_changes_nothing(command: Command) -> None:
     world.elect_rival()
     tree = world.zookeeper.dump()
     with pytest.raises(ControllerMovedError):
-        ask(world, active, command)
+        submit(world, active, command)
     assert world.zookeeper.dump() == tree
 
 
 def test_commands_of_all_kinds_are_answered_in_their_order() -> None:
     world, active = cluster()
-    outcomes = ask(
+    outcomes = submit(
         world,
         active,
         CreateTopic("new", 1, 1),
@@ -374,10 +374,10 @@ def test_the_transaction_that_created_its_node_tells_topics_without_ids_apart() 
     assert refused.reason is Reason.UNKNOWN_TOPIC
     assert "another one by now" in refused.message
     assert world.zookeeper.children(paths.DELETE_TOPICS) == ()
-    assert ask(world, active, DeleteTopic("t", czxid=node.czxid)) == (Accepted(),)
+    assert submit(world, active, DeleteTopic("t", czxid=node.czxid)) == (Accepted(),)
 
 
 def test_a_node_that_may_not_be_read_does_not_say_that_it_is_another_one() -> None:
     world, active = cluster()
     world.driver.before = denying(paths.topic("t"), effects.ReadData)
-    assert ask(world, active, DeleteTopic("t", czxid=77)) == (Accepted(),)
+    assert submit(world, active, DeleteTopic("t", czxid=77)) == (Accepted(),)

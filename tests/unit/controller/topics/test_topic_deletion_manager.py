@@ -268,14 +268,6 @@ class TestObstacles:
         assert not world.exists(paths.topic("t"))
 
 
-class TestAnswersThatDoNotCount:
-    def test_an_answer_to_a_stop_without_deletion(self) -> None:
-        world, active = cluster()
-        delete(world, active, "t")
-        answer(world, active, 1, T0, delete=False)
-        assert replica_states(active)["0 on 1"] == "DELETION_STARTED"
-
-
 class TestView:
     def _published(self, world: World) -> list[frozenset[str] | None]:
         performed = world.driver.performed

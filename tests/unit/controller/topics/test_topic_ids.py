@@ -173,6 +173,21 @@ class TestWhileNobodyLeads:
         assert cluster.context.cluster.topic_ids == {"t": ID}
         assert cluster.context.refusals.count == 1
 
+    def test_what_a_broker_says_of_the_replaced_id_is_not_held_against_it(self) -> None:
+        """All brokers refuse that one, and their answers are under way when the first counts."""
+        cluster = Cluster()
+        cluster.rewrite(ONE, OTHER)
+        cluster.fail_over()
+        cluster.refuse(2, asked=OTHER)
+        assert cluster.context.cluster.topic_ids == {"t": ID}
+        before = cluster.world.state(T0)
+        cluster.refuse(1, asked=OTHER)
+        assert cluster.context.refusals.count == 0
+        cluster.answer(2)
+        assert cluster.world.state(T0) == before, "1 leads, and hosts the topic"
+        cluster.refuse(1)
+        assert cluster.context.refusals.count == 1
+
 
 class TestNotes:
     def test_every_topic_with_an_id_is_noted_until_it_is_gone(self) -> None:

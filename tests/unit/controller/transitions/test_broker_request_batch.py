@@ -14,7 +14,7 @@ from regent.controller.transitions.broker_request_batch import ControllerBrokerR
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import ControlRequests, StopReplicaPartition
 from regent.protocol.partition_state import PartitionState
-from tests.unit.controller.world import CONTROLLER_ID, make_context
+from tests.unit.controller.world import make_context
 
 A0 = TopicPartition("a", 0)
 A1 = TopicPartition("a", 1)
@@ -57,12 +57,6 @@ def requests_of(
     requests = sealed(context, fill)
     assert requests is not None
     return requests
-
-
-def test_who_and_when_is_in_every_batch() -> None:
-    requests = requests_of(loaded(1, 2), lambda b: b.add_update_metadata())
-    assert (requests.controller_id, requests.controller_epoch) == (CONTROLLER_ID, 4)
-    assert list(requests.brokers) == [1, 2]
 
 
 def test_what_is_sent_of_a_partition_is_its_state_at_the_end() -> None:
@@ -111,19 +105,6 @@ def test_dead_and_negative_receivers_are_dropped() -> None:
     assert list(requests.leader_and_isr) == [1]
     assert requests.stop_replica == {}
     assert requests.update_metadata_receivers == (1,)
-
-
-def test_zero_is_the_id_of_a_broker_like_any_other() -> None:
-    requests = requests_of(loaded(0, 1), lambda b: b.add_leader_and_isr((0,), [A0], is_new=False))
-    assert list(requests.leader_and_isr) == [0]
-
-
-def test_a_broker_that_is_shutting_down_is_still_told() -> None:
-    context = loaded(1, 2)
-    context.mark_shutting_down(2)
-    requests = requests_of(context, lambda b: b.add_leader_and_isr((2,), [A0], is_new=False))
-    assert requests.leader_and_isr == {2: {A0: False}}
-    assert requests.update_metadata_receivers == (1, 2)
 
 
 def test_partitions_without_leadership_are_not_announced() -> None:

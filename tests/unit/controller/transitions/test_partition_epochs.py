@@ -104,6 +104,19 @@ def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     assert state_of(world, T0) == elected
 
 
+def test_it_is_said_once_which_and_how_many() -> None:
+    world, controller = cluster()
+    create_again(world, T0, T1)
+    lose(world, controller, 1)
+    lose(world, controller, 3)
+    said = world.log.warnings(SET_BACK)
+    assert [entry["partitions"] for entry in said] == [1, 1]
+    assert said[0]["examples"] == ["t-0: version 17 was known, 0 was found"]
+    create_again(world, T0)
+    lose(world, controller, 2)
+    assert len(world.log.warnings(SET_BACK)) == 3
+
+
 def test_a_topic_that_was_created_again_begins_anew() -> None:
     """The event of the list of topics is still to come."""
     world, controller = cluster()

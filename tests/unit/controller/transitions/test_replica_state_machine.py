@@ -61,16 +61,6 @@ class TestOffline:
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 1, 2)
 
-    def test_a_conflict_that_removed_the_replica_already_needs_no_write(self) -> None:
-        world, active = loaded()
-        world.driver.before = once(
-            effects.Write, lambda: world.set_state(TP, 1, (1, 2), leader_epoch=5)
-        )
-        stop(world, active, 3)
-        assert world.state(TP) == LeaderAndIsr(1, 5, (1, 2), 0, 1)
-        assert active.context.cluster.leadership[TP] == world.state(TP)
-        assert active.context.replica_state(3, TP) is ReplicaState.OFFLINE
-
     def test_a_leader_whose_state_cannot_be_read_is_not_sent_back_to_work(self) -> None:
         world, active = loaded()
         world.put(paths.partition_state(TP), b"[1")
