@@ -16,7 +16,6 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
-    status_of,
     topic,
     view,
 )
@@ -49,14 +48,6 @@ def test_then_its_conditions_turn_unknown_with_the_reason() -> None:
     assert plan.requeue_after_s is None
 
 
-def test_what_was_last_seen_stays_beside_it() -> None:
-    plan, before = plan_topic(_answered(STALE)), _answered(STALE).resource.status
-    assert status_of(plan).topic_id == before.topic_id
-    assert status_of(plan).partitions == before.partitions
-    assert status_of(plan).ownership == before.ownership
-    assert status_of(plan).controller_epoch == before.controller_epoch
-
-
 def test_a_new_resource_is_answered_after_a_shorter_time() -> None:
     waiting = request(resource(), view(active=False), waited_s=INACTIVE_GRACE_S - 1, absence=STALE)
     assert plan_topic(waiting) == Plan(requeue_after_s=1.0)
@@ -70,10 +61,3 @@ def test_the_shorter_time_is_never_longer_than_the_setting(unknown_after_s: floa
     absence = Absence(for_s=0.0, unknown_after_s=unknown_after_s)
     plan = plan_topic(request(seen=view(active=False), absence=absence))
     assert plan == Plan(requeue_after_s=unknown_after_s)
-
-
-def test_a_mistake_in_the_resource_needs_no_controller_to_be_named() -> None:
-    broken = resource(config={"nonsense": 1})
-    plan = plan_topic(request(broken, view(active=False), waited_s=31, absence=STALE))
-    assert state(plan)["Ready"] == "False/InvalidConfig"
-    assert state(plan)["Stalled"] == "True/InvalidConfig"
