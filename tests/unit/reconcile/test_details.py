@@ -33,6 +33,7 @@ from tests.unit.reconcile.requests import (
     NOW,
     owned,
     request,
+    resource,
     said,
     state,
     status_of,
@@ -94,6 +95,38 @@ def test_commands_are_told_of(command: TopicCommand, text: str, event: str | Non
     assert describe_commands([command]) == text
     told = accepted_event(request(), command)
     assert (None if told is None else told.reason) == event
+
+
+@pytest.mark.parametrize(
+    ("generation", "synced", "reason"),
+    [
+        (1, "True", "DriftReverted"),
+        (1, "False", "DriftReverted"),
+        (1, "Unknown", "ConfigChanged"),  # it was answered, and nothing could be done for it
+        (1, None, "ConfigChanged"),
+        (2, "True", "ConfigChanged"),
+    ],
+)
+def test_a_change_without_a_change_of_the_resource_is_drift(
+    generation: int, synced: str | None, reason: str
+) -> None:
+    condition = {
+        "type": "Synced",
+        "status": synced,
+        "reason": "Unknown",
+        "message": "",
+        "lastTransitionTime": "2026-05-01T11:00:00Z",
+        "observedGeneration": 1,
+    }
+    status = {
+        "observedGeneration": 1,
+        "ownership": "Created",
+        "managedConfig": ["a"],
+        "conditions": [] if synced is None else [condition],
+    }
+    subject = request(resource(status=status, generation=generation))
+    event = present(accepted_event(subject, AlterTopicConfig("orders", {"a": "1"})))
+    assert event.reason == reason
 
 
 class TestTransitions:

@@ -58,6 +58,34 @@ def test_a_reassignment_under_way_counts_as_its_target() -> None:
     assert spec_of("orders", moving, {}) == {"partitions": 1, "replicas": 2}
 
 
+@pytest.mark.parametrize(
+    ("config", "left_out"),
+    [
+        ({"nonsense": "1"}, "config[nonsense]: "),
+        ({"min.insync.replicas": "3"}, "config[min.insync.replicas]: 3 is more than the 2"),
+        (
+            {"leader.replication.throttled.replicas": "0:1"},
+            "config[leader.replication.throttled.replicas]: it belongs to whoever moves",
+        ),
+        (
+            {"min.compaction.lag.ms": "9", "max.compaction.lag.ms": "8"},
+            "config[min.compaction.lag.ms]: ",
+        ),
+        ({"segment.index.bytes": "1000"}, "config[segment.index.bytes]: "),
+        ({"index.interval.bytes": "1"}, "config[index.interval.bytes]: "),
+    ],
+)
+def test_what_would_be_refused_is_left_out_and_named(config: dict[str, str], left_out: str) -> None:
+    exported = export_topic(
+        "orders",
+        assigned((1, 2)),
+        {"retention.ms": "5", **config},
+    )
+    assert left_out.split("[")[1].split("]")[0] not in exported.manifest["spec"]["config"]
+    assert exported.manifest["spec"]["config"]["retention.ms"] == "5"
+    assert exported.left_out[0].startswith(left_out)
+
+
 @pytest.mark.parametrize("name", ["Orders", "my_topic", "a..b", "-x", "x.", "_", "x" * 249])
 def test_names_that_kubernetes_does_not_allow(name: str) -> None:
     exported = export_topic(name, assigned((1,)), {})

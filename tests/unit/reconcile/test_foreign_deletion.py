@@ -102,6 +102,13 @@ class TestAlert:
         gone = owned(status=after(plan))
         assert reported(gone, look(gone, view())) == []
 
+    def test_paused_says_so_too(self) -> None:
+        subject = owned(managementPolicy="Paused", onForeignDeletion="Recreate")
+        plan = look(subject, view())
+        assert plan.commands == ()
+        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
+        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
+
     def test_a_resource_that_only_observes_from_now_on_reports_it_and_lets_go(self) -> None:
         subject = owned(managementPolicy="Observe")
         plan = look(subject, view())

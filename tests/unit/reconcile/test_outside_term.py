@@ -16,6 +16,7 @@ from tests.unit.reconcile.requests import (
     resource,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -46,6 +47,14 @@ def test_then_its_conditions_turn_unknown_with_the_reason() -> None:
     assert "(no ZooKeeper session)" in said(plan).message
     assert plan.commands == ()
     assert plan.requeue_after_s is None
+
+
+def test_what_was_last_seen_stays_beside_it() -> None:
+    plan, before = plan_topic(_answered(STALE)), _answered(STALE).resource.status
+    assert status_of(plan).topic_id == before.topic_id
+    assert status_of(plan).partitions == before.partitions
+    assert status_of(plan).ownership == before.ownership
+    assert status_of(plan).controller_epoch == before.controller_epoch
 
 
 def test_a_new_resource_is_answered_after_a_shorter_time() -> None:

@@ -75,6 +75,10 @@ class TestMore:
 
 
 class TestFewer:
+    def test_then_one_that_is_not_in_sync(self) -> None:
+        subject = of(partition(0, (1, 2, 3), (2, 3)))
+        assert targets(subject, 2, without_racks(1, 2, 3)) == [(2, 3)]
+
     def test_of_those_that_are_not_alive_the_ones_in_sync_and_the_preferred_leader_go_last(
         self,
     ) -> None:

@@ -74,6 +74,14 @@ class TestLimits:
         plan = plan_topic(request(owned(), view(far), config={}))
         assert "but no partition 0" in said(plan).message
 
+    @pytest.mark.parametrize("policy", ["Managed", "Paused", "Observe"])
+    def test_other_numbers_than_declared_are_a_difference(self, policy: str) -> None:
+        holed = TopicView("orders", ID, (partition(0, (1, 2)), partition(7, (2, 1))))
+        plan = plan_topic(request(owned(managementPolicy=policy), view(holed), config={}))
+        assert state(plan)["Synced"] == "False/Drifted"
+        (entry,) = status_of(plan).drift
+        assert (entry.field, entry.desired, entry.actual) == ("partitions", "2", "2 up to number 7")
+
     def test_places_are_compared_by_the_numbers_of_partitions(self) -> None:
         holed = TopicView("orders", ID, (partition(0, (1, 2)), partition(2, (2, 1))))
         subject = owned(partitions=3, replicaAssignment=[[1, 2], [2, 1], [3, 2]])
