@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, overload
 
 from sandbox import wait_until, wait_until_async
 
@@ -25,13 +25,30 @@ def wait_for(
     )
 
 
+@overload
+async def until(
+    condition: Callable[[], Coroutine[None, None, T | None]],
+    describe: str = ...,
+    *,
+    until: Callable[[T], object] = ...,
+) -> T: ...
+@overload
 async def until(
     condition: Callable[[], T | None],
+    describe: str = ...,
+    *,
+    until: Callable[[T], object] = ...,
+) -> T: ...
+async def until(
+    condition: Callable[[], Any],
     describe: str = "the condition",
     *,
-    until: Callable[[T], object] = bool,
-) -> T:
-    """Wait in an event loop for a value that is true or as demanded; return the value."""
+    until: Callable[[Any], object] = bool,
+) -> Any:
+    """Wait in an event loop for a value that is true or as demanded; return the value.
+
+    The condition may be a plain or async function.
+    """
     return await wait_until_async(
         condition, until=until, describe=describe, timeout_s=DEADLINE_S, interval_s=INTERVAL_S
     )
