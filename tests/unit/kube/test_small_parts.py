@@ -110,6 +110,14 @@ class TestTopicConfigs:
             configs.see("t", None)
             assert configs.get("t") is None
 
+    def test_everything_may_have_changed(self) -> None:
+        configs = TopicConfigs()
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        configs.invalidate_all()  # in the next term changes are counted from 0 again
+        configs.put("t", {"a": "1"}, as_of=configs.clock)
+        configs.see("t", ConfigVersion(czxid=7, changes=0))
+        assert configs.get("t") is None
+
     def test_an_own_change_is_known(self) -> None:
         configs = TopicConfigs()
         configs.put("t", {"a": "1", "b": "2"}, as_of=0)
