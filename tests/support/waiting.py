@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar, overload
 
 from sandbox import wait_until, wait_until_async
 from sandbox.waiting import DEADLINE_S
@@ -25,11 +25,28 @@ def wait_for(
     return wait_until(condition, until=until, describe=describe, interval_s=INTERVAL_S)
 
 
+@overload
+async def until(
+    condition: Callable[[], Coroutine[None, None, T | None]],
+    describe: str = ...,
+    *,
+    until: Callable[[T], object] = ...,
+) -> T: ...
+@overload
 async def until(
     condition: Callable[[], T | None],
+    describe: str = ...,
+    *,
+    until: Callable[[T], object] = ...,
+) -> T: ...
+async def until(
+    condition: Callable[[], Any],
     describe: str = "the condition",
     *,
-    until: Callable[[T], object] = bool,
-) -> T:
-    """Wait in an event loop for a value that is true or as demanded; return the value."""
+    until: Callable[[Any], object] = bool,
+) -> Any:
+    """Wait in an event loop for a value that is true or as demanded; return the value.
+
+    The condition may be a plain or async function.
+    """
     return await wait_until_async(condition, until=until, describe=describe, interval_s=INTERVAL_S)

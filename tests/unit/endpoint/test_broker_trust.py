@@ -14,6 +14,7 @@ from regent.endpoint import broker_trust
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers, resolve_host
 from regent.model.cluster import Broker, EndPoint
 from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
+from tests.support.waiting import DEADLINE_S
 
 HOSTS = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
 BROKERS = {
@@ -109,7 +110,7 @@ async def test_who_stops_waiting_for_a_lookup_does_not_end_it_for_others() -> No
 async def test_a_broker_does_not_wait_for_the_names_of_others() -> None:
     """A name that is not answered takes half a minute, in which no ISR could change."""
     judge = trust(Names({**HOSTS, "b": []}))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(DEADLINE_S):
         assert await judge.is_broker(peer("10.0.0.1"))
 
 

@@ -38,21 +38,6 @@ async def test_it_counts_from_the_beginning_and_from_the_last_term() -> None:
 
 
 @jumping
-async def test_who_was_elected_has_the_time_until_the_cluster_is_read() -> None:
-    port = ViewedPort()
-    port.view = ClusterView(active_regent=OTHER)
-    counted = absences(port)
-    await elapse(3600)
-    port.view = ClusterView(is_active=True)
-    assert counted.of(BODY).for_s == 0, "there was another one until now"
-    await elapse(7)
-    assert counted.of(BODY).for_s == 7
-    port.view = ClusterView(is_active=True, is_complete=True)
-    await elapse(7)
-    assert counted.of(BODY).for_s == 0
-
-
-@jumping
 async def test_who_becomes_or_ceases_to_be_the_controller_has_the_time_anew() -> None:
     port = ViewedPort()
     counted = absences(port)

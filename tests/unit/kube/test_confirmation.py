@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections import deque
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from regent.kube.confirmation import ConfirmationRounds
-from regent.resources.kind import ALL_NAMESPACES
 
 SETTLED_S, SILENT_S, PAUSE_MAX_S = 2.0, 5.0, 100.0
 
@@ -40,14 +36,6 @@ class Rounds(ConfirmationRounds):
         return set(found.get(self.scope, ()))
 
 
-@pytest.mark.parametrize("scope", ["shop", ALL_NAMESPACES])
-def test_objects_that_the_list_of_kopf_shows_are_never_looked_up(scope: str) -> None:
-    rounds = Rounds("a", "b", scope=scope)
-    rounds.show(None, "a", "b", after_s=1)
-    assert rounds.next() == set()
-    assert rounds.next() is None
-
-
 def test_nothing_is_looked_up_before_it_is_due() -> None:
     rounds = Rounds("a")
     assert rounds.check_out([("shop", "a")], at=SILENT_S - 0.1) == {}
@@ -59,14 +47,6 @@ def test_changes_do_not_put_off_the_look_up() -> None:
     rounds.show(None, "a", after_s=1)
     rounds.show("MODIFIED", "a", after_s=0.9 * SETTLED_S)
     assert rounds.due_at == 1 + SETTLED_S
-
-
-def test_a_list_that_was_empty_shows_in_the_first_event_after_it() -> None:
-    rounds = Rounds("deleted")
-    rounds.show("ADDED", "a", after_s=1)
-    assert rounds.due_at == 1 + SETTLED_S
-    assert rounds.next() == {"deleted"}
-    assert rounds.next() is None
 
 
 def test_while_nothing_arrives_objects_are_looked_up_with_growing_pauses() -> None:
@@ -102,15 +82,6 @@ def test_a_look_up_that_failed_is_due_again() -> None:
     assert rounds.next() is None
 
 
-def test_a_look_up_that_failed_does_not_end_a_round_that_began_meanwhile() -> None:
-    rounds = Rounds("a", "b")
-    rounds.show(None, "a", "b")
-    assert rounds.next() == set()
-    rounds.show(None, "a", "b", after_s=1)
-    rounds.not_looked_up("shop", at=rounds.now)
-    assert rounds.next() == set()
-
-
 def test_nothing_is_over_before_it_has_begun() -> None:
     rounds = ConfirmationRounds(settled_after_s=1, silent_after_s=1, pause_max_s=1)
     assert not rounds.is_over
@@ -143,94 +114,3 @@ def test_a_list_that_shows_everything_costs_no_look_up(
         rounds.show(None, uid, after_s=delays.draw(st.floats(0, SETTLED_S, exclude_max=True)))
         rounds.known.add(uid)
     assert rounds.next() == set()
-
-
-class Histories(RuleBasedStateMachine):
-    """An API server, a stream as kopf's, and what is known here.
-
-    The stream lists, late or early, watches, loses its place and lists again. In the end nothing is
-    known that does not exist, unless a list of kopf could not be recognized as a further one.
-    """
-
-    @initialize(count=st.integers(0, 4))
-    def list_first(self, count: int) -> None:
-        self.created = count
-        self.existing = {f"uid-{number}" for number in range(count)}
-        self.rounds = Rounds(*self.existing)
-        self.gone: set[str] = set()
-        self.events: deque[tuple[str | None, str]] = deque()
-        self.is_watching = self.has_listed = False
-        self.is_recognized = True
-
-    @rule()
-    def create(self) -> None:
-        uid = f"uid-{self.created}"
-        self.created += 1
-        self.existing.add(uid)
-        self._watch("ADDED", uid)
-
-    @precondition(lambda self: self.existing)
-    @rule(choice=st.randoms(use_true_random=False))
-    def delete(self, choice: object) -> None:
-        uid = choice.choice(sorted(self.existing))  # type: ignore[attr-defined]
-        self.existing.remove(uid)
-        self._watch("DELETED", uid)
-
-    def _watch(self, type_: str, uid: str) -> None:
-        if self.is_watching:
-            self.events.append((type_, uid))
-
-    @precondition(lambda self: not self.is_watching)
-    @rule()
-    def list_by_kopf(self) -> None:
-        self.deliver(len(self.events))
-        if self.has_listed:
-            self.is_recognized = self._is_recognized(self.existing)
-        self.is_watching = self.has_listed = True
-        self.events.extend((None, uid) for uid in sorted(self.existing))
-
-    def _is_recognized(self, listed: set[str]) -> bool:
-        """Whether a further list of kopf can be recognized."""
-        round_ = self.rounds._rounds["shop"]
-        return bool(listed if round_ is None else listed & round_.confirmed)
-
-    @precondition(lambda self: self.is_watching)
-    @rule()
-    def lose_the_place(self) -> None:
-        self.is_watching = False
-
-    @rule(count=st.integers(1, 3))
-    def deliver(self, count: int) -> None:
-        for _ in range(min(count, len(self.events))):
-            type_, uid = self.events.popleft()
-            self.rounds.show(type_, uid)
-            if type_ == "DELETED":
-                self.gone.add(uid)
-                self.rounds.known.discard(uid)
-            elif uid not in self.gone:
-                self.rounds.known.add(uid)
-
-    @rule()
-    def look_up(self) -> None:
-        if self.rounds.next():
-            self.rounds.known &= self.existing
-
-    @invariant()
-    def nothing_that_was_shown_is_lost(self) -> None:
-        if self.is_watching and not self.events:
-            assert self.existing <= self.rounds.known
-
-    def teardown(self) -> None:
-        if not hasattr(self, "rounds"):
-            return
-        if not self.is_watching:
-            self.list_by_kopf()
-        self.deliver(len(self.events))
-        for _ in range(2):
-            self.look_up()
-        if self.is_recognized:
-            assert self.rounds.known == self.existing
-        assert self.rounds.next() in (None, set())
-
-
-TestHistories = Histories.TestCase

@@ -25,7 +25,7 @@ from regent.resources.broker_drain import BrokerDrain
 from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
 from regent.resources.partition_reassignment import PartitionReassignment
-from sandbox import wait_until_async
+from tests.support import waiting
 
 FIELDS = {"spec": {"partitions", "clusterRef"}, "status": {"phase"}}
 
@@ -152,9 +152,7 @@ async def checking(client: KubeClient) -> AsyncIterator[KubeHealth]:
 
 
 async def remark_of(health: KubeHealth, *, until: Callable[[str], bool]) -> str:
-    return await wait_until_async(
-        lambda: health.remark() or "", until=until, describe="another remark", timeout_s=60
-    )
+    return await waiting.until(lambda: health.remark() or "", "another remark", until=until)
 
 
 async def test_an_old_definition_is_named_until_it_is_updated(
@@ -166,9 +164,7 @@ async def test_an_old_definition_is_named_until_it_is_updated(
         assert "drops spec.clusterRef; `regent crds | kubectl apply -f -`" in named
         assert health.problem() is None, "the process stays in service"
         server.status, asked = 500, server.requests
-        await wait_until_async(
-            server.asked, until=lambda n: n > asked + 1, describe="two checks", timeout_s=60
-        )
+        await waiting.until(server.asked, "two checks", until=lambda n: n > asked + 1)
         assert health.remark() == named, "an API server that does not answer corrects nothing"
         server.status = 200
         server.schemas = schemas("partitions", "clusterRef")
@@ -181,7 +177,5 @@ async def test_nothing_is_said_of_a_definition_that_is_not_shown(
 ) -> None:
     server.status, server.schemas = status, schemas("partitions", kind="KafkaTopicList")
     async with checking(client) as health:
-        await wait_until_async(
-            server.asked, until=lambda n: n > 1, describe="two checks", timeout_s=60
-        )
+        await waiting.until(server.asked, "two checks", until=lambda n: n > 1)
         assert health.remark() is None

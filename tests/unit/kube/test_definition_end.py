@@ -14,7 +14,7 @@ from regent.kube.client import KubeClient
 from regent.kube.definition_end import DefinitionEnd
 from regent.kube.errors import KubeApiError, KubeError, KubeRightLostError
 from regent.kube.waiting import cancel
-from sandbox import wait_until_async
+from tests.support.waiting import until
 from tests.unit.kube.small_server import STORED, TOPIC, Server
 
 
@@ -114,9 +114,7 @@ async def test_whether_there_is_the_right_is_known_before_anything_is_deleted(
     end = DefinitionEnd(client, TOPIC)
     learning = asyncio.create_task(end.learn_right(every_s=3600.0, retry_s=0.0))
 
-    await wait_until_async(
-        lambda: end._was_readable, timeout_s=60, describe="the right to be known"
-    )
+    await until(lambda: end._was_readable, "the right to be known")
     assert len(server.requests) == 2
     await cancel((learning,))
     server.answers = [refusal(403)]
@@ -134,16 +132,6 @@ async def test_a_missing_right_is_said_once(
         assert not await end.explains(DELETED_AT)
     (entry,) = caplog.messages
     assert "missing right: get customresourcedefinitions kafkatopics" in entry
-
-
-async def test_an_answer_may_serve_for_a_while(client: KubeClient, server: Server) -> None:
-    ending = definition(deletionTimestamp="2026-01-01T00:00:00Z")
-    server.answers = [definition(creationTimestamp="2025-01-01T00:00:00Z"), ending]
-    end = DefinitionEnd(client, TOPIC)
-    assert not await end.explains(DELETED_AT, 60.0)
-    assert not await end.explains(DELETED_AT, 60.0)
-    assert await end.explains(DELETED_AT)
-    assert len(server.requests) == 2
 
 
 async def test_those_who_ask_at_the_same_moment_share_a_question(

@@ -23,9 +23,9 @@ from regent.kube.partition_reassignments import ReassignmentIndex
 from regent.kube.served_kind import ServedKind
 from regent.model.topic_config import MIN_INSYNC_REPLICAS
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
-from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import until
 from tests.unit.kube.serving_moves import ServedResource
 
 BROKERS = 4
@@ -50,11 +50,8 @@ async def replicas_of(cluster: SimulatedCluster, name: str) -> list[tuple[int, .
 
 
 async def wait_for_cordon(controller: LiveController, brokers: tuple[int, ...]) -> None:
-    await wait_until_async(
-        lambda: controller.view.cordoned,
-        until=lambda now: now == brokers,
-        timeout_s=60,
-        describe=f"cordon of {brokers}",
+    await until(
+        lambda: controller.view.cordoned, f"cordon of {brokers}", until=lambda now: now == brokers
     )
 
 
@@ -63,9 +60,7 @@ async def wait_for_condition(drain: ServedResource, name: str, status: str) -> N
         conditions = {each["type"]: each["status"] for each in drain.status["conditions"]}
         return conditions.get(name)
 
-    await wait_until_async(
-        look, until=lambda now: now == status, timeout_s=60, describe=f"{name} {status}"
-    )
+    await until(look, f"{name} {status}", until=lambda now: now == status)
 
 
 async def wait_for_departures(cluster: SimulatedCluster, least: int) -> None:
@@ -74,12 +69,7 @@ async def wait_for_departures(cluster: SimulatedCluster, least: int) -> None:
     async def look() -> int:
         return sum(1 not in each for each in await replicas_of(cluster, "orders"))
 
-    await wait_until_async(
-        look,
-        until=lambda gone: gone >= least,
-        timeout_s=60,
-        describe=f"{least} partitions to leave",
-    )
+    await until(look, f"{least} partitions to leave", until=lambda gone: gone >= least)
 
 
 def moved(controller: LiveController) -> list[tuple[str, int]]:
@@ -122,11 +112,10 @@ async def test_what_a_drained_one_says_of_its_brokers_follows_them() -> None:
             await drain.wait_for("Drained")
             for change, is_named in ((cluster.crash_broker, True), (cluster.start_broker, False)):
                 await asyncio.to_thread(change, 1)
-                await wait_until_async(
+                await until(
                     says_so,
+                    f"the status to name broker 1: {is_named}",
                     until=partial(operator.eq, is_named),
-                    timeout_s=60,
-                    describe=f"the status to name broker 1: {is_named}",
                 )
             assert drain.status["phase"] == "Drained"
 
@@ -183,26 +172,6 @@ async def test_a_drain_that_is_deleted_leaves_no_cordon_behind() -> None:
             await wait_for_cordon(controller, ())
         cordons = [c for c in controller.commands if isinstance(c, CordonBrokers)]
         assert cordons == [CordonBrokers((1,)), CordonBrokers(())]
-
-
-async def test_leaders_leave_and_come_back_while_replicas_stay() -> None:
-    origin = [(1, 2, 3), (2, 1), (3, 1)]
-    with SimulatedCluster(brokers=BROKERS) as cluster, LiveController(cluster) as controller:
-        create(cluster, "orders", origin)
-
-        def leaders() -> list[int]:
-            return [each.leader for each in controller.view.topics["orders"].partitions]
-
-        drain = drain_of(1, mode="Leadership")
-        async with drain.served(controller) as serving:
-            await drain.wait_for("Drained")
-            assert 1 not in leaders()
-            replicas = await replicas_of(cluster, "orders")
-            assert [sorted(each) for each in replicas] == [sorted(each) for each in origin]
-            assert all(each[0] != 1 for each in replicas)
-            serving.change(desiredState="Undone")
-            await drain.wait_for("Undone")
-        assert await replicas_of(cluster, "orders") == origin
 
 
 async def test_brokers_that_need_more_replicas_in_sync_are_not_drained_any_more() -> None:

@@ -124,18 +124,6 @@ class _Refusing(Store):
 
 
 @jumping
-async def test_an_api_server_that_takes_no_events_does_not_flood_the_log(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    bench = Bench(store=_Refusing(None))
-    async with bench.recording() as recorder:
-        for number in range(100):
-            recorder.record(subject(f"orders-{number}"), WARNING)
-        await recorder.flush()
-    assert len(caplog.records) == ENTRIES
-
-
-@jumping
 async def test_events_that_nobody_takes_in_time_do_not_flood_the_log(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -76,14 +76,3 @@ def test_without_a_leader_nothing_can_get_in_sync() -> None:
         seen = view(topic(leaderless))
         lagging.see_topics(seen, {"t"})
         assert (lagging.look(seen).total, lagging.shrinks) == (0, 0)
-
-
-def test_a_topic_that_is_gone_or_going_does_not_count() -> None:
-    lagging = LaggingPartitions()
-    short = view(topic(WITHOUT_3), topic(WITHOUT_3, name="u"))
-    lagging.see_all(short)
-    assert (lagging.look(short).total, lagging.shrinks) == (2, 0)
-    going = TopicView("u", None, (WITHOUT_3,), is_being_deleted=True)
-    later = view(going)
-    lagging.see_topics(later, {"t", "u"})
-    assert lagging.look(later).total == 0

@@ -10,7 +10,7 @@ from regent.kube.latency_watch import INTERVAL_S, VALID_S, LatencyWatch
 from regent.kube.waiting import cancel
 from regent.model.cluster import Broker
 from regent.model.errors import BrokerQuestionError
-from sandbox import wait_until_async
+from tests.support.waiting import until
 from tests.unit.kube.jumping_clock import elapse, jumping
 from tests.unit.reconcile.requests import view
 
@@ -39,9 +39,7 @@ async def test_who_wants_to_know_is_told_after_the_next_round() -> None:
     try:
         assert watch.follow({1, 2, 9}) == {}
 
-        found = await wait_until_async(
-            lambda: watch.follow({1, 2, 9}), describe="answers", timeout_s=30
-        )
+        found = await until(lambda: watch.follow({1, 2, 9}), "answers")
         assert found == {1: 0.01, 2: math.inf}
         assert set(answers.asked) == {1, 2}
     finally:

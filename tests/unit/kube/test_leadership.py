@@ -62,19 +62,6 @@ def test_the_elected_replica_serves_at_once_and_alone() -> None:
     play(scenario)
 
 
-def test_without_a_term_one_replica_serves_once_the_lease_has_expired() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        await elapse(DURATION_S - 1)
-        assert not one.serves
-        assert not two.serves
-        await elapse(4)
-        assert _count_serving(one, two) == 1
-        await elapse(200)
-        assert _count_serving(one, two) == 1
-
-    play(scenario)
-
-
 def test_a_term_takes_the_lease_from_an_observer_by_force() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         await elapse(DURATION_S + 4)
@@ -141,19 +128,6 @@ def test_a_lease_whose_transitions_are_no_number_can_be_taken(transitions: objec
         await elapse(200)
         assert _count_serving(one, two) == 1
         assert present(server.body)["spec"]["leaseTransitions"] < 2**31
-
-    play(scenario)
-
-
-def test_an_observer_that_cannot_renew_stops_before_another_one_may_begin() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        await elapse(DURATION_S + 4)
-        observer = one if one.serves else two
-        server.refuses = True
-        await elapse(DURATION_S / 2)
-        assert observer.serves
-        await elapse(DURATION_S)
-        assert not observer.serves
 
     play(scenario)
 

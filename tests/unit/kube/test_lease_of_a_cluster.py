@@ -68,19 +68,6 @@ def test_who_controls_the_same_cluster_serves_though_the_lease_cannot_be_kept_an
     play(scenario)
 
 
-def test_who_controls_no_cluster_any_more_keeps_the_lease_from_nobody() -> None:
-    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
-        one.lead("first")
-        await elapse(5)
-        two.lead("second")
-        await elapse(5)
-        one.stand_by()
-        await elapse(5)
-        assert (one.serves, two.serves, server.holder) == (False, True, "two")
-
-    play(scenario)
-
-
 def test_the_next_controller_of_the_same_cluster_gets_the_lease_of_one_that_is_gone() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.lead("first")
@@ -119,20 +106,6 @@ def test_replicas_that_fail_one_after_the_other_know_for_how_long_nobody_has_led
         assert 0 < one.knowledge.unknown_for_s() < 10
 
     play(scenario)
-
-
-def test_a_process_that_ends_soon_again_and_again_goes_on_counting() -> None:
-    async def scenario() -> None:
-        server = LeaseServer()
-        for count in range(1, 8):
-            replica = Replica(server, "one")
-            replica.leadership.set_elected(True)
-            await elapse(20)
-            assert 17 * count < replica.knowledge.unknown_for_s() <= 20 * count
-            replica.task.cancel()
-            await asyncio.gather(replica.task, return_exceptions=True)
-
-    run(scenario())
 
 
 @pytest.mark.parametrize("said", ["soon", "nan", "inf", "-1", ""])

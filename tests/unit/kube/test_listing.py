@@ -121,14 +121,6 @@ async def test_what_is_no_list_is_not_taken_for_an_empty_one(
         await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
 
 
-async def test_an_empty_list_is_one(client: KubeClient, server: Server) -> None:
-    nothing: list[object] = []
-    for items in (nothing, None):
-        server.answers = [web.json_response({**LIST, "items": items})]
-        listed = await list_namespace(client, TOPIC, ALL_NAMESPACES, page_size=10)
-        assert listed == ([], "3")
-
-
 async def test_a_list_whose_pages_do_not_go_on_ends(client: KubeClient, server: Server) -> None:
     page = {**LIST, "metadata": {"resourceVersion": "3", "continue": "same"}, "items": []}
     server.answers = [web.json_response(page) for _ in range(50)]

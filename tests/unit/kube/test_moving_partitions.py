@@ -25,13 +25,6 @@ def test_a_move_that_begins_or_ends_is_news_and_one_that_goes_on_is_none() -> No
     assert not moving.partitions
 
 
-def test_a_topic_that_is_deleted_moves_no_more() -> None:
-    moving = MovingPartitions()
-    moving.see_all(MOVING)
-    assert moving.see_topics(view(), ORDERS)
-    assert not moving.partitions
-
-
 def test_what_was_sent_counts_until_it_shows_or_should_have() -> None:
     moving = MovingPartitions()
     moving.send({tp(0): SENT, tp(1): SENT})

@@ -50,14 +50,6 @@ def test_what_is_news(change: dict[str, Any], news: bool) -> None:
     assert known.version == "2"
 
 
-def test_managed_fields_and_annotations_are_not_kept() -> None:
-    cache, _ = topic_cache()
-    cache.put(body(metadata={"managedFields": [{"x": 1}], "annotations": {"a": "b"}}))
-    known = present(cache.get(key()))
-    assert "managedFields" not in known.body["metadata"]
-    assert "annotations" not in known.body["metadata"]
-
-
 def test_a_rival_is_news_for_those_that_it_goes_before() -> None:
     cache, index = topic_cache()
     cache.put(body("b", topicName="shared"))
@@ -71,16 +63,6 @@ def test_a_rival_is_news_for_those_that_it_goes_before() -> None:
     assert index.claims("shared") == ()
 
 
-def test_an_observer_claims_nothing() -> None:
-    cache, index = topic_cache()
-    cache.put(body("b", topicName="shared"))
-    cache.put(body("a", topicName="shared", managementPolicy="Observe"))
-    assert [claim.name for claim in index.claims("shared")] == ["b"]
-    assert index.keys("shared") == (key("b"), key("a"))
-    turned = body("a", "2", topicName="shared", generation=2)
-    assert cache.put(turned) == {key("a"), key("b")}
-
-
 def test_a_claim_carries_what_speaks_for_it_and_is_news_for_rivals() -> None:
     cache, index = topic_cache()
     cache.put(body("a", topicName="shared"))
@@ -92,16 +74,6 @@ def test_a_claim_carries_what_speaks_for_it_and_is_news_for_rivals() -> None:
     claim = next(claim for claim in index.claims("shared") if claim.name == "b")
     assert (claim.ownership, claim.topic_id, claim.cluster_id) == ("Created", "x", "c")
     assert claim.holds_finalizer
-
-
-def test_going_is_news_for_the_heirs() -> None:
-    cache, _ = topic_cache()
-    cache.put(body("a", topicName="shared"))
-    cache.put(body("b", topicName="shared"))
-    going = body(
-        "a", "2", topicName="shared", metadata={"deletionTimestamp": "2026-01-01T00:00:00Z"}
-    )
-    assert cache.put(going) == {key("a"), key("b")}
 
 
 def test_an_object_created_again_is_another_one() -> None:

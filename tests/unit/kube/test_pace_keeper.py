@@ -21,8 +21,8 @@ from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.move_plan import Move, MovePlan
 from regent.reconcile.reassignments.pacing import Pace
 from regent.resources.partition_reassignment import Throttle
-from sandbox import wait_until_async
 from tests.support.present import present
+from tests.support.waiting import until
 from tests.unit.reconcile.requests import partition, view
 
 BOUNDS = {"minimum": 1_000_000, "maximum": 64_000_000}
@@ -168,9 +168,7 @@ async def test_brokers_that_take_part_are_asked_if_there_is_a_bound() -> None:
             after = pace(paces, bounded, before, at=30)
             return "" if after is None else after.why
 
-        why = await wait_until_async(
-            slowed, until=lambda text: "lowered" in text, describe="a slower pace", timeout_s=30
-        )
+        why = await until(slowed, "a slower pace", until=lambda text: "lowered" in text)
         assert why == "lowered from 9,000,000, since broker 3 does not answer"
         assert latency.follow({1, 2, 3}) == {1: 0.001, 3: math.inf}, "2 takes no part"
     finally:

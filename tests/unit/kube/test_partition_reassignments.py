@@ -176,18 +176,6 @@ class Bench:
         return status
 
 
-def test_the_plan_is_stored_before_the_first_move_and_a_move_is_sent_once() -> None:
-    bench = Bench(view(orders((1, 2))), body("a", assignments=assign((1, 3))))
-    run(bench.reconcile(times=3))
-    assert bench.port.moves == [{tp(0): (1, 3)}]
-    first, *rest = bench.stores["a"].patches
-    assert (first["status"]["phase"], first["status"]["startedAt"]) == (
-        "Executing",
-        "2026-01-01T00:00:00Z",
-    )
-    assert rest == [], "that the move was sent is a detail of the progress"
-
-
 @pytest.mark.parametrize("unknown", ["plan", "plan.document"])
 def test_nothing_is_moved_if_the_plan_cannot_be_stored(unknown: str) -> None:
     bench = Bench(view(orders((1, 2))), body("a", assignments=assign((1, 3))))

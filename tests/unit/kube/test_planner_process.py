@@ -23,8 +23,8 @@ from regent.planning.results import (
     PlannerMissing,
 )
 from regent.planning.snapshot import Snapshot, SnapshotBroker, SnapshotPartition
-from sandbox import wait_until_async
 from sandbox.process import run_guarded
+from tests.support.waiting import until
 
 SNAPSHOT = Snapshot(
     tuple(SnapshotBroker(i, None, alive=True) for i in (1, 2, 3)),
@@ -173,7 +173,7 @@ async def test_of_what_a_planner_complains_of_the_end_is_kept(tmp_path: Path) ->
 async def test_a_planner_that_nobody_waits_for_is_ended(planners: Callable[[], set[str]]) -> None:
     running = asyncio.create_task(PLANNER.run(PlanTask(SNAPSHOT, PlannerGoals())))
 
-    await wait_until_async(lambda: planners(), timeout_s=30, describe="the planner to be started")
+    await until(lambda: planners(), "the planner to be started")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running

@@ -36,10 +36,6 @@ def test_a_namespace_with_many_leaves_room_for_the_others() -> None:
     assert order([*many, turn("few/1")], [turn("many/9")]) == ["few/1"]
 
 
-def test_who_has_waited_longest_is_first_where_shares_are_equal() -> None:
-    assert order([turn("b/1"), turn("a/1"), turn("c/1")], []) == ["b/1", "a/1"]
-
-
 def test_for_one_object_one_thing_is_done_at_a_time() -> None:
     giving_up = turn("a/1", Lane.GIVE_UP)
     assert order([turn("a/1"), turn("a/2")], [giving_up]) == ["a/2"]

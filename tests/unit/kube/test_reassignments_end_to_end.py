@@ -14,9 +14,9 @@ from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
 from regent.model.replica_sizes import ReplicaSizes
 from regent.zk_data.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RATE
-from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import until
 from tests.unit.kube.serving_moves import ServedResource, Serving
 from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign
 
@@ -48,12 +48,7 @@ async def wait_for_arrivals(cluster: SimulatedCluster, least: int) -> None:
     async def look() -> int:
         return await asyncio.to_thread(lambda: cluster.replicas("orders").count((3,)))
 
-    await wait_until_async(
-        look,
-        until=lambda arrived: arrived >= least,
-        timeout_s=60,
-        describe=f"{least} partitions to arrive",
-    )
+    await until(look, f"{least} partitions to arrive", until=lambda arrived: arrived >= least)
 
 
 async def test_every_partition_arrives_by_events_alone_and_is_asked_for_once() -> None:
@@ -96,11 +91,10 @@ async def test_which_partitions_of_others_lack_replicas_is_known_from_the_view()
         move = reassignment(assignments=assign((2,)))
 
         async def lags(serving: Serving, *, expected: Lagging) -> None:
-            await wait_until_async(
+            await until(
                 lambda: serving.around.paces.lagging.look(controller.view),
+                f"{expected} to be seen",
                 until=lambda found: found == expected,
-                timeout_s=60,
-                describe=f"{expected} to be seen",
             )
 
         lagging = Lagging(1, TopicPartition("posts", 0))
@@ -116,44 +110,6 @@ async def test_which_partitions_of_others_lack_replicas_is_known_from_the_view()
             await lags(serving, expected=Lagging())
 
 
-async def test_a_cancelled_reassignment_is_back_where_it_was_and_can_go_on() -> None:
-    origin, target = [(1, 2)] * 4, [(3, 1)] * 4
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create(cluster, origin, target)
-        cluster.pause_broker(3)  # nothing is copied there
-        move = reassignment(assignments=assign(*target))
-        async with move.served(controller) as serving:
-            await wait_until_async(
-                lambda: asyncio.to_thread(lambda: cluster.replicas("orders")),
-                until=lambda replicas: replicas == [(3, 1, 2)] * 4,
-                timeout_s=60,
-                describe="all partitions to be on their way",
-            )
-            serving.change(desiredState="Cancelled")
-            await move.wait_for("Cancelled")
-            assert cluster.replicas("orders") == origin
-            cluster.resume_broker(3)
-            serving.change(desiredState="Running")
-            await move.wait_for("Completed")
-        assert cluster.replicas("orders") == target
-
-
-async def test_the_replication_factor_grows_and_does_not_fall_below_what_the_topic_needs() -> None:
-    origin, target = [(1, 2), (2, 3), (3, 1)], [(1, 2, 3), (2, 3, 1), (3, 1, 2)]
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("orders", origin, {"min.insync.replicas": "2"})
-        for partition, replicas in enumerate(target):
-            cluster.expect_move("orders", partition, replicas)
-        shrink = reassignment(replicationFactor={"orders": 1})
-        async with shrink.served(controller):
-            await shrink.wait_for("Invalid")
-        assert {each["reason"] for each in shrink.status["problems"]} == {"BelowMinInsyncReplicas"}
-        grow = reassignment(replicationFactor={"orders": 3})
-        async with grow.served(controller):
-            await grow.wait_for("Completed")
-        assert cluster.replicas("orders") == target
-
-
 async def wait_for_rates(cluster: SimulatedCluster, *rates: int | None) -> None:
     """Wait until broker 1 sends, and broker 3 receives, so many bytes a second at most."""
 
@@ -161,11 +117,10 @@ async def wait_for_rates(cluster: SimulatedCluster, *rates: int | None) -> None:
         sending, receiving = cluster.broker_config(1), cluster.broker_config(3)
         return [sending.get(LEADER_RATE), receiving.get(FOLLOWER_RATE)]
 
-    await wait_until_async(
+    await until(
         lambda: asyncio.to_thread(look),
+        f"rates {rates}",
         until=lambda now: now == [None if rate is None else str(rate) for rate in rates],
-        timeout_s=60,
-        describe=f"rates {rates}",
     )
 
 
@@ -209,11 +164,10 @@ async def test_throttles_go_although_the_resource_and_the_term_have_ended() -> N
 
 
 async def wait_for_arrivals_at(cluster: SimulatedCluster, target: Replicas) -> None:
-    await wait_until_async(
+    await until(
         lambda: asyncio.to_thread(lambda: cluster.replicas("orders")),
+        f"replicas {target}",
         until=lambda replicas: replicas == target,
-        timeout_s=60,
-        describe=f"replicas {target}",
     )
 
 
@@ -233,10 +187,9 @@ async def test_however_often_processes_end_what_was_moved_is_undone_and_then_del
             assert cluster.replicas("orders") == origin
             assert "document" not in move.status["plan"]
             serving.change(ttlSecondsAfterFinished=0)
-            await wait_until_async(
+            await until(
                 lambda: asyncio.to_thread(lambda: move.store.stored is None),
-                timeout_s=60,
-                describe="the resource to be deleted",
+                "the resource to be deleted",
             )
         assert controller.view.topics["orders"].partitions[0].replicas == (1, 2)
 
@@ -274,9 +227,7 @@ async def test_the_status_follows_what_the_brokers_say_of_the_copies() -> None:
                 async def is_shown(wanted: int = wanted) -> bool:
                     return progress().get("bytesCopied") == wanted
 
-                await wait_until_async(
-                    is_shown, timeout_s=60, describe=f"{size} bytes of each to be copied"
-                )
+                await until(is_shown, f"{size} bytes of each to be copied")
             assert progress()["bytesTotal"] == 4000
             assert progress()["bytesPerSecond"] > 0
             # What is in sync has all. It leads then, and may be asked for the total.

@@ -32,8 +32,8 @@ from regent.planning.snapshotting import Answers
 from regent.planning.spark_jobs import PlanOwner
 from regent.resources.rebalance_history import RebalanceHistory
 from regent.resources.rebalance_spark import RebalanceSpark
-from sandbox import wait_until_async
 from tests.support.present import present
+from tests.support.waiting import until
 from tests.unit.kube.test_rebalances_end_to_end import log_dirs
 from tests.unit.reconcile.reassignments.reassigning import orders
 from tests.unit.reconcile.requests import view
@@ -135,23 +135,17 @@ async def planning(
 
 
 async def until_asked(runner: Runner, times: int = 1) -> None:
-    await wait_until_async(
-        lambda: len(runner.tasks) == times, timeout_s=60, describe="the planner to be asked"
-    )
+    await until(lambda: len(runner.tasks) == times, "the planner to be asked")
 
 
 async def outcome(made: RebalancePlanning, key: ObjectKey = KEY) -> PlanResult:
-    await wait_until_async(
-        lambda: made.outcome_for(key, "u1") is not None, timeout_s=60, describe="an outcome"
-    )
+    await until(lambda: made.outcome_for(key, "u1") is not None, "an outcome")
     found = present(made.outcome_for(key, "u1"))
     return found.result
 
 
 async def until_given_up(runner: Runner, *owners: PlanOwner) -> None:
-    await wait_until_async(
-        lambda: runner.given_up == list(owners), timeout_s=60, describe="jobs to be deleted"
-    )
+    await until(lambda: runner.given_up == list(owners), "jobs to be deleted")
 
 
 async def settled() -> None:
@@ -189,38 +183,6 @@ async def test_a_job_that_nobody_needs_is_deleted_and_others_are_served_on() -> 
         made.keep(KEY, "u1", BESIDE)
         await until_asked(beside)
     assert jobs.given_up == [OWNER]
-
-
-async def test_a_job_without_room_holds_up_neither_other_jobs_nor_the_process_beside() -> None:
-    """The first of them waits for room for its pods, as long as it may."""
-    beside, jobs = Runner(), Runner()
-    beside.gate.set()
-    async with planning(beside, jobs) as made:
-        made.keep(KEY, "u1", ON_SPARK)
-        await until_asked(jobs)
-        made.keep(key_of("other"), "u1", ON_SPARK)
-        made.keep(key_of("third"), "u1", BESIDE)
-        await until_asked(jobs, 2)
-        assert await outcome(made, key_of("third")) == PlannedChanges(())
-        assert made.outcome_for(KEY, "u1") is None
-
-
-async def test_so_many_jobs_are_waited_for_and_then_whose_namespace_has_the_fewest() -> None:
-    jobs = Runner()
-    async with planning(Runner(), jobs) as made:
-        for name in ("a", "b", "c", "d"):
-            made.keep(key_of(name), "u1", ON_SPARK)
-        made.keep(key_of("one", "other"), "u1", ON_SPARK)
-        await until_asked(jobs, 2)
-        await settled()
-        first, second = jobs.owners
-        assert {first, second} <= {"shop/a", "shop/b", "shop/c", "shop/d", "other/one"}
-        made.keep(key_of(first.partition("/")[2], first.partition("/")[0]), "u1", None)
-        await until_asked(jobs, 3)
-        assert "other/one" in jobs.owners, "the other namespace has its share"
-        await settled()
-        assert len(jobs.tasks) == 3
-    assert jobs.at_once == 2
 
 
 async def test_processes_plan_one_at_a_time_and_the_next_begins_when_the_last_has_ended() -> None:
@@ -281,24 +243,12 @@ async def test_brokers_are_asked_once_they_are_those_of_the_order() -> None:
         await settled()
         assert asked == 0
         seen = SEEN
-        await wait_until_async(lambda: asked == 1, timeout_s=60, describe="brokers to be asked")
+        await until(lambda: asked == 1, "brokers to be asked")
         await settled()
         assert (asked, beside.tasks) == (1, [])
         seen = SEEN
         assert await outcome(made) == PlannedChanges(())
     assert asked == 2
-
-
-async def test_an_order_for_the_brokers_that_are_left_takes_the_place_of_one_that_waits() -> None:
-    beside = Runner()
-    beside.gate.set()
-    left = view(orders((1, 2), (1, 2)), brokers=2)
-    async with planning(beside, None, seen=lambda: left) as made:
-        made.keep(KEY, "u1", BESIDE)
-        await settled()
-        made.keep(KEY, "u1", replace(BESIDE, brokers=live_brokers(left)))
-        assert await outcome(made) == PlannedChanges(())
-    assert len(beside.tasks) == 1
 
 
 async def test_an_order_waits_until_what_is_left_of_the_one_before_is_deleted() -> None:
@@ -356,16 +306,6 @@ async def test_a_regent_that_takes_over_goes_on_with_all_jobs_that_it_finds() ->
         assert sorted(jobs.owners) == ["shop/c", "shop/d", "shop/e"]
         jobs.gate.set()
         await until_asked(jobs, 5)
-
-
-async def test_a_job_is_deleted_when_its_plan_is_made_beside_instead() -> None:
-    beside, jobs = Runner(), Runner()
-    async with planning(beside, jobs) as made:
-        made.keep(KEY, "u1", ON_SPARK)
-        await until_asked(jobs)
-        made.keep(KEY, "u1", BESIDE)
-        await until_asked(beside)
-    assert jobs.given_up == [OWNER]
 
 
 async def test_a_job_that_has_failed_may_still_be_there_and_is_deleted() -> None:

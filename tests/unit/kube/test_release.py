@@ -38,10 +38,6 @@ def test_what_is_no_name_of_a_deployment_is_refused(text: str) -> None:
         Deployment.parse(text)
 
 
-def test_the_name_of_a_deployment() -> None:
-    assert Deployment.parse("kafka/regent") == Deployment("kafka", "regent")
-
-
 @pytest.fixture
 def said(monkeypatch: pytest.MonkeyPatch, credentials: Credentials) -> list[str]:
     """What a release reports."""

@@ -37,7 +37,7 @@ from regent.kube.topic_configs import ConfigVersion, TopicConfigs
 from regent.kube.topic_memory import TopicMemory
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
-from regent.model.entry_budget import ENTRIES, EntryBudget
+from regent.model.entry_budget import EntryBudget
 from regent.reconcile.topics.request import TopicIdentity
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus, Ownership
@@ -72,11 +72,6 @@ class TestMergePatch:
     @given(before=_documents, after=_documents)
     def test_it_leads_from_one_to_the_other(self, before: Any, after: Any) -> None:
         assert _apply(before, merge_patch(before, after)) == after
-
-    def test_only_what_differs_is_sent(self) -> None:
-        before = {"a": 1, "b": {"x": 1, "y": 2}, "c": [1]}
-        after = {"a": 1, "b": {"x": 1}, "c": [1, 2]}
-        assert merge_patch(before, after) == {"b": {"y": None}, "c": [1, 2]}
 
 
 class TestTopicConfigs:
@@ -283,32 +278,6 @@ class TestWorker:
             "error": "too many requests",
         } == vars(requeued)
         assert "ZeroDivisionError" in caplog.text
-
-    def test_what_refuses_all_resources_does_not_flood_the_log(
-        self, caplog: pytest.LogCaptureFixture
-    ) -> None:
-        looks = 0
-
-        async def reconcile(_: ObjectKey) -> Reconciled:
-            nonlocal looks
-            looks += 1
-            raise KubeApiError("denied by a policy", status=403)
-
-        async def scenario() -> None:
-            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
-            for number in range(500):
-                queue.add(ObjectKey("KafkaTopic", "shop", f"t-{number}"))
-            worker = working(queue, reconcile)
-            await elapse(170)
-            worker.cancel()
-
-        run(scenario())
-        assert looks > 3_000
-        assert len(caplog.records) == 3 * ENTRIES
-        left_out = [vars(record)["entries_left_out"] for record in caplog.records]
-        assert left_out[:ENTRIES] == [0] * ENTRIES
-        assert sum(left_out) + len(left_out) < looks
-        assert left_out[ENTRIES] > 500
 
 
 class TestOwnNamespace:

@@ -33,7 +33,7 @@ from regent.planning.spark_jobs import (
 from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import STATUS_HEADER, PlanExchange
 from regent.sockets.listening import listening_socket
-from sandbox import wait_until_async
+from tests.support.waiting import until
 
 JOBS = "/apis/sparkoperator.k8s.io/v1beta2/namespaces/shop/sparkapplications"
 TASK = SparkTask(PlanOwner("shop", "move", "u1"), RebalanceSpark(image="planner:1"), "d" * 64)
@@ -201,9 +201,7 @@ def run(spark: SparkRunner) -> asyncio.Task[object]:
 async def followed(server: ApiServer) -> None:
     """Wait until the job is followed."""
 
-    await wait_until_async(
-        lambda: server.looks > 0, timeout_s=60, describe="the job to be looked at"
-    )
+    await until(lambda: server.looks > 0, "the job to be looked at")
 
 
 async def test_without_the_spark_operator_it_says_so(spark: SparkRunner, server: ApiServer) -> None:
@@ -383,7 +381,7 @@ async def test_an_api_server_that_is_away_is_waited_for(
     await followed(server)
     server.is_failing = True
 
-    await wait_until_async(lambda: server.failures > 1, timeout_s=60, describe="questions to fail")
+    await until(lambda: server.failures > 1, "questions to fail")
     assert not running.done()
     server.job, server.is_failing = job_body("FAILED"), False
     result = await running

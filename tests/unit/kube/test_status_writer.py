@@ -165,14 +165,6 @@ class TestFinalizers:
         assert bench.remove(generation=1) is WriteResult.CHANGED
         assert bench.remove(generation=2) is WriteResult.WRITTEN
 
-    def test_a_removal_is_decided_anew_whatever_has_changed_of_the_object(self) -> None:
-        bench = Bench(body(version="5", metadata={"finalizers": [FINALIZER]}))
-        bench.store.before_write = [lambda: bench.store.change(labels={"by": "somebody else"})]
-        assert bench.remove() is WriteResult.CHANGED
-        assert bench.store.stored is not None
-        assert bench.store.stored["metadata"]["finalizers"] == [FINALIZER]
-        assert bench.remove() is WriteResult.WRITTEN
-
     def test_one_that_came_meanwhile_is_kept(self) -> None:
         bench = Bench()
         bench.store.before_write = [lambda: bench.store.change(finalizers=["new"])]
@@ -194,14 +186,6 @@ def test_an_object_without_its_last_finalizer_is_gone_and_stays_so() -> None:
     assert bench.news == [frozenset({key()})]
     bench.cache.put(body(version="6", metadata=going))
     assert bench.cache.get(key()) is None
-
-
-def test_an_object_with_the_finalizer_of_somebody_else_stays() -> None:
-    going = {"finalizers": [FINALIZER, "else"], "deletionTimestamp": "2026-01-01T00:00:00Z"}
-    bench = Bench(body(version="5", metadata=going))
-    assert bench.remove() is WriteResult.WRITTEN
-    known = present(bench.cache.get(key()))
-    assert known.finalizers == ["else"]
 
 
 def test_what_has_to_be_stored_is_named_where_it_was_dropped_or_changed() -> None:

@@ -110,18 +110,6 @@ def test_a_finalizer_that_a_webhook_puts_back_is_not_taken_for_one_that_is_gone(
     assert bench.stored["metadata"]["finalizers"] == []
 
 
-def test_a_finalizer_that_comes_back_to_a_resource_without_need_of_it_is_noticed() -> None:
-    """A resource that is not deleted and need not be held any more."""
-    bench = Bench(body(version="5", deletionPolicy="Retain", metadata={"finalizers": [FINALIZER]}))
-
-    def put_back(stored: dict[str, Any]) -> None:
-        stored["metadata"]["finalizers"] = ["a.b/c", FINALIZER]
-
-    bench.store.webhook = put_back
-    with pytest.raises(KubeSchemaError, match="is still there"):
-        bench.reconcile(times=3, every_s=60)
-
-
 def test_a_conflict_with_nobody_is_no_hot_loop() -> None:
     """A webhook may answer 409. If somebody has changed the resource, it is looked at at once."""
     going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}

@@ -37,16 +37,6 @@ def test_a_topic_is_not_deleted_because_the_definition_of_its_resource_is() -> N
     assert bench.ages == [0.0], "an earlier answer says nothing"
 
 
-def test_a_topic_is_kept_that_somebody_retains_while_the_definition_is_asked_for() -> None:
-    """With a slow API server that takes seconds, and what is deleted does not come back."""
-    bench = Bench(deleted(), a_topic())
-    bench.on_question = lambda: retain(bench)
-    bench.reconcile()
-    assert bench.port.commands == []
-    assert bench.stored["metadata"]["finalizers"] == []
-    assert bench.events == [("Normal", "TopicRetained")]
-
-
 def test_a_topic_is_kept_that_somebody_retains_while_its_deletion_waits_to_be_sent() -> None:
     """Behind another submission, as long as a slow ZooKeeper takes."""
     bench = Bench(deleted(), a_topic())

@@ -12,9 +12,7 @@ import pytest
 from regent.controller.commands import CreateTopic, DeleteTopic
 from regent.kube.errors import (
     KubeSchemaError,
-    KubeUnavailableError,
 )
-from regent.model.topic import topic_id_to_text
 from regent.resources.kafka_topic import FINALIZER
 from tests.unit.kube.stored_objects import body
 from tests.unit.kube.topic_bench import DRAWN, ID, OWNED, Bench, a_topic
@@ -33,17 +31,6 @@ def test_a_field_that_nothing_depends_on_may_be_dropped_by_an_older_definition()
     bench.store.unknown_fields = frozenset({"clusterId"})
     bench.reconcile()
     assert len(bench.port.commands) == 1
-
-
-def test_the_intent_is_stored_and_then_the_topic_created() -> None:
-    bench = Bench(body(version="5", adoptionPolicy="Refuse"))
-    bench.reconcile()
-    (command,) = bench.port.commands
-    assert isinstance(command, CreateTopic)
-    assert command.topic_id == DRAWN
-    assert bench.stored["status"]["intendedTopicId"] == topic_id_to_text(DRAWN)
-    assert bench.stored["metadata"]["finalizers"] == [FINALIZER]
-    assert bench.events == [("Normal", "TopicCreated")]
 
 
 def test_a_topic_that_is_created_and_shows_costs_a_finalizer_and_one_status() -> None:
@@ -138,18 +125,6 @@ def test_a_status_that_a_newer_controller_writes_again_and_again_is_left_alone()
     bench.reconcile(times=30, every_s=10, between=write_again)
     assert bench.stored["status"]["controllerEpoch"] == 9
     assert bench.stored["status"]["ownership"] == "Created"
-
-
-def test_an_intent_that_cannot_be_stored_sends_no_command() -> None:
-    bench = Bench(body(version="5", adoptionPolicy="Refuse", metadata={"finalizers": [FINALIZER]}))
-
-    def fail() -> None:
-        raise KubeUnavailableError("the API server is gone")
-
-    bench.store.before_write = [fail]
-    with pytest.raises(KubeUnavailableError):
-        bench.reconcile()
-    assert bench.port.commands == []
 
 
 def test_a_resource_that_changes_while_the_intent_is_stored_is_thought_over() -> None:

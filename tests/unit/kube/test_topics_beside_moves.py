@@ -17,7 +17,7 @@ from regent.kube.kind_wiring import (
     serve_partition_reassignments,
 )
 from regent.zk_data.throttles import FOLLOWER_REPLICAS, LEADER_REPLICAS
-from sandbox import wait_until_async
+from tests.support import waiting
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.unit.kube.serving_moves import ServedResource
@@ -73,11 +73,8 @@ async def until(
     *,
     describe: str,
 ) -> None:
-    await wait_until_async(
-        lambda: conditions(resource).get(condition, ("", "", "")),
-        until=expected,
-        timeout_s=60,
-        describe=describe,
+    await waiting.until(
+        lambda: conditions(resource).get(condition, ("", "", "")), describe, until=expected
     )
 
 

@@ -6,8 +6,6 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
-import pytest
-
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -16,9 +14,9 @@ from regent.controller.commands import (
 from regent.kube.kind_wiring import serve_kafka_topics
 from regent.model.partition import TopicPartition
 from regent.reconcile.topics.replica_planning import MOVING_IN_CLUSTER
-from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
+from tests.support.waiting import until
 from tests.unit.kube.serving_moves import ServedResource
 from tests.unit.kube.test_usage_watch import Records
 
@@ -31,12 +29,7 @@ async def message_of(resource: ServedResource) -> str:
 async def until_it_says(
     resource: ServedResource, text: str, *, describe: str = "the topic"
 ) -> None:
-    await wait_until_async(
-        partial(message_of, resource),
-        until=lambda message: text in message,
-        timeout_s=60,
-        describe=describe,
-    )
+    await until(partial(message_of, resource), describe, until=lambda message: text in message)
 
 
 async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_it_has() -> None:
@@ -56,31 +49,25 @@ async def test_more_replicas_wait_while_much_of_the_cluster_moves_and_come_when_
             serve_kafka_topics, "KafkaTopic", partitions=1, replicas=1, deletionPolicy="Retain"
         )
         async with topic.served(controller) as serving:
-            await wait_until_async(
-                replicas, until=lambda n: n == 1, timeout_s=60, describe="the topic"
-            )
+            await until(replicas, "the topic", until=lambda n: n == 1)
             cluster.pause_broker(3)
             large = {TopicPartition("large", i): (3,) for i in range(MOVING_IN_CLUSTER)}
             (outcome,) = await controller.submit([AlterPartitionReassignments(large)])
             assert isinstance(outcome, Accepted), outcome
-            await wait_until_async(
+            await until(
                 partial(serving.around.moving.elsewhere, "move", at=0.0),
+                "the other topic to move",
                 until=lambda n: n == MOVING_IN_CLUSTER,
-                timeout_s=60,
-                describe="the other topic to move",
             )
             serving.change(replicas=2)
-            await wait_until_async(
+            await until(
                 lambda: message_of(topic),
+                "the topic to wait",
                 until=lambda message: f"{MOVING_IN_CLUSTER} partitions of other topics" in message,
-                timeout_s=60,
-                describe="the topic to wait",
             )
             assert await replicas() == 1
             cluster.resume_broker(3)
-            await wait_until_async(
-                replicas, until=lambda n: n == 2, timeout_s=60, describe="the second replica"
-            )
+            await until(replicas, "the second replica", until=lambda n: n == 2)
 
 
 def readings(controller: LiveController) -> int:
@@ -97,52 +84,24 @@ async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else(
         async with topic.served(controller):
             await until_it_says(topic, "the topic is as declared")
             cluster.crash_broker(2)
-            await wait_until_async(
+            await until(
                 lambda: asyncio.to_thread(topic.status.get, "underReplicated"),
+                "the replica to be missing",
                 until=lambda count: count == 1,
-                timeout_s=60,
-                describe="the replica to be missing",
             )
             assert readings(controller) == 0
 
             cluster.alter_config("move", {"retention.ms": "2000"})
-            await wait_until_async(
+            await until(
                 lambda: asyncio.to_thread(readings, controller),
+                "the configuration to be read",
                 until=lambda count: count > 0,
-                timeout_s=60,
-                describe="the configuration to be read",
             )
-            await wait_until_async(
+            await until(
                 lambda: asyncio.to_thread(cluster.config, "move"),
+                "what somebody else has changed to be corrected",
                 until=lambda now: now == config,
-                timeout_s=60,
-                describe="what somebody else has changed to be corrected",
             )
-
-
-async def test_a_topic_that_is_created_in_another_cluster_is_no_adopted_one() -> None:
-    """What the status says of the topic in the former cluster is none of its business."""
-    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
-        await wait_until_async(
-            lambda: asyncio.to_thread(lambda: controller.view.cluster_id),
-            until=lambda cluster_id: cluster_id is not None,
-            timeout_s=60,
-            describe="the id of the cluster",
-        )
-        topic = ServedResource(
-            serve_kafka_topics,
-            "KafkaTopic",
-            partitions=1,
-            replicas=2,
-            clusterId=controller.view.cluster_id,
-        )
-        former = {"clusterId": "former", "ownership": "Created", "topicId": 22 * "A"}
-        topic.status.update(former, observedGeneration=1)
-        async with topic.served(controller):
-            await until_it_says(topic, "the topic is as declared")
-        assert topic.status["clusterId"] == controller.view.cluster_id
-        assert topic.status["ownership"] == "Created"
-        assert topic.status["deletionPolicy"] == "Delete"
 
 
 async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_any_more() -> None:
@@ -168,10 +127,9 @@ async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_an
             )
             brokers.groups = {}
             serving.change(deleteWhenIdleSeconds=3601)  # another question, which is asked at once
-            await wait_until_async(
+            await until(
                 lambda: asyncio.to_thread(lambda: not topic.body["metadata"]["finalizers"]),
-                timeout_s=60,
-                describe="the resource to be let go",
+                "the resource to be let go",
             )
             assert "move" not in controller.view.topics
 
@@ -188,39 +146,3 @@ async def test_a_name_that_is_taken_is_used_as_soon_as_it_is_free() -> None:
             )
             cluster.delete_topic("mo_ve")
             await until_it_says(topic, "the topic is as declared")
-
-
-NOTED_AT_CREATION = {
-    "manager": "helm",
-    "operation": "Update",
-    "fieldsV1": {
-        "f:spec": {
-            ".": {},
-            "f:adoptionPolicy": {},
-            "f:deletionPolicy": {},
-            "f:managementPolicy": {},
-            "f:onForeignDeletion": {},
-            "f:partitions": {},
-        }
-    },
-}
-"""The managedFields of a KafkaTopic that Helm, or ``kubectl create``, has created."""
-
-
-@pytest.mark.parametrize("policy", ["Alert", "Recreate"])
-async def test_declared_deletion_policy_is_in_effect_when_topic_is_adopted(policy: str) -> None:
-    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
-        cluster.create_topic("move", [(1, 2)], {})
-        topic = ServedResource(
-            serve_kafka_topics,
-            "KafkaTopic",
-            partitions=1,
-            deletionPolicy="Delete",
-            onForeignDeletion=policy,
-        )
-        topic.body["metadata"]["managedFields"] = [NOTED_AT_CREATION]
-        async with topic.served(controller):
-            await until_it_says(topic, "the topic is as declared")
-        assert topic.status["ownership"] == "Adopted"
-        assert topic.status["deletionPolicy"] == "Delete"
-        assert await message_of(topic) == "the topic is as declared"

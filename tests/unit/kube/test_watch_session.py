@@ -28,6 +28,7 @@ from regent.kube.watch_session import (
     WatchSessions,
 )
 from regent.resources.kafka_topic import KafkaTopic
+from tests.support.waiting import DEADLINE_S
 from tests.unit.kube.jumping_clock import elapse, run
 from tests.unit.kube.small_server import Server, serving
 
@@ -335,7 +336,7 @@ async def test_then_a_run_of_kopf_ends(pod: Pod, monkeypatch: pytest.MonkeyPatch
     options = KopfOptions(
         kinds=(KafkaTopic.kind,), on_event=lambda *_: None, on_signal=lambda: None
     )
-    async with pod.serving(monkeypatch), asyncio.timeout(30):
+    async with pod.serving(monkeypatch), asyncio.timeout(DEADLINE_S):
         watching = asyncio.create_task(run_kopf(options, namespaces=("default",), until=(never,)))
         await pod.greeted.wait()  # its session is bound to the old one
         pod.new.cert_pem.write_to_path(str(pod.authority))

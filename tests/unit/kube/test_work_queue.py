@@ -103,18 +103,6 @@ def test_of_several_delays_the_shortest_counts() -> None:
     assert run(scenario()) == pytest.approx(10)
 
 
-@jumping
-async def test_adding_now_makes_a_delay_void() -> None:
-    queue = _queue()
-    queue.add_after("a", 10)
-    queue.add("a")
-    queue.add_after("a", 5)
-    await queue.get()
-    queue.done("a")
-    await elapse(100)
-    assert queue.is_idle
-
-
 def test_what_has_cost_much_rests_before_it_is_handed_out_again() -> None:
     async def scenario() -> list[float]:
         queue, began = _queue(), asyncio.get_running_loop().time()
@@ -198,19 +186,6 @@ def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
         return stalled
 
     assert run(scenario()) == pytest.approx([0, 50, 0, 20, 0])
-
-
-def test_a_key_on_the_way_to_its_end_moves() -> None:
-    async def scenario() -> float:
-        queue = _queue()
-        queue.add("a")
-        await queue.get()
-        await elapse(100)
-        queue.moved()
-        await elapse(30)
-        return queue.stalled_s()
-
-    assert run(scenario()) == pytest.approx(30)
 
 
 def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:

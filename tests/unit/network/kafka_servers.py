@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import ssl
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 from regent.network.kafka_server import KafkaServer
 from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_statistics import CloseReason
+from regent.network.server_tls import TlsFiles
 from regent.protocol.served_apis import ALTER_PARTITION, CONTROLLED_SHUTDOWN
 from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Dispatcher, Peer
@@ -53,9 +55,14 @@ class Controller:
 
 @contextlib.asynccontextmanager
 async def serving(
-    controller: Dispatcher, limits: ServerLimits = PLENTY, **options: Any
+    controller: Dispatcher,
+    limits: ServerLimits = PLENTY,
+    *,
+    tls: TlsFiles | None = None,
+    mechanisms: tuple[str, ...] = (),
+    **options: Any,
 ) -> AsyncIterator[KafkaServer]:
-    settings = ServerSettings(limits=limits)
+    settings = ServerSettings(tls=tls, sasl_mechanisms=mechanisms, limits=limits)
     apis = (CONTROLLED_SHUTDOWN, ALTER_PARTITION)
     server = KafkaServer(settings, apis=apis, dispatcher=controller, **options)
     await server.start()
@@ -67,12 +74,16 @@ async def serving(
 
 @contextlib.asynccontextmanager
 async def served(
-    controller: Dispatcher, limits: ServerLimits = PLENTY, **options: Any
+    controller: Dispatcher,
+    limits: ServerLimits = PLENTY,
+    *,
+    context: ssl.SSLContext | None = None,
+    **options: Any,
 ) -> AsyncIterator[tuple[KafkaServer, KafkaClient]]:
     """A server, and a client of it."""
     async with (
         serving(controller, limits, **options) as server,
-        connected(server.port) as client,
+        connected(server.port, context=context) as client,
     ):
         yield server, client
 

@@ -10,7 +10,6 @@ from typing import Any
 from regent.network.kafka_server import KafkaServer
 from regent.network.pass_through import PassThrough
 from regent.network.server_settings import ServerLimits, ServerSettings
-from regent.network.server_statistics import CloseReason
 from regent.network.upstream_settings import UpstreamSettings
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN, DESCRIBE_CONFIGS
 from regent.protocol.server_codec import Request
@@ -18,10 +17,7 @@ from regent.protocol.serving import Close, PassOn, Peer
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.raw_broker import RawBroker, nowhere, raw_brokers
 from tests.support.served_requests import make
-from tests.support.waiting import until
-
-PLENTY = ServerLimits(connection_rate=1e6, request_rate=1e6)
-NONE_LEFT = {"errorCode": 0, "remainingPartitions": []}
+from tests.unit.network.kafka_servers import NONE_LEFT, PLENTY
 
 
 class Controller:
@@ -80,10 +76,6 @@ async def passing(
 async def one_broker(**options: Any) -> AsyncIterator[tuple[Passing, RawBroker, KafkaClient]]:
     async with passing(**options) as passed, connected(passed.server.port) as client:
         yield passed, passed.brokers[0], client
-
-
-async def closed_for(server: KafkaServer, reason: CloseReason, count: int = 1) -> None:
-    await until(lambda: server.statistics.closed[reason] == count, f"closed: {reason.value}")
 
 
 def frame_of(api_key: int, version: int, correlation_id: int, body: bytes = b"body") -> bytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import ssl
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,13 @@ from kio.schema.errors import ErrorCode
 
 from regent.model.scram_credential import ScramCredential
 from regent.network.kafka_server import KafkaServer
-from regent.network.server_settings import ServerLimits, ServerSettings
 from regent.network.server_tls import ClientAuth, TlsFiles
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
 from regent.protocol.serving import CredentialsUnavailableError
-from tests.support.kafka_client import KafkaClient, connected
+from tests.support.kafka_client import KafkaClient
 from tests.support.scram_users import scram_credential_of
-from tests.unit.network.kafka_servers import PLENTY, Controller
+from tests.unit.network import kafka_servers
+from tests.unit.network.kafka_servers import Controller
 
 MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512")
 USER, PASSWORD = "a=user,1", "a pass,word=ö"
@@ -77,35 +76,17 @@ class Authority:
         return context
 
 
-@contextlib.asynccontextmanager
-async def serving(
-    controller: Controller,
-    *,
-    tls: TlsFiles | None = None,
-    mechanisms: tuple[str, ...] = (),
-    limits: ServerLimits = PLENTY,
-) -> AsyncIterator[KafkaServer]:
-    settings = ServerSettings(tls=tls, sasl_mechanisms=mechanisms, limits=limits)
-    server = KafkaServer(
-        settings, apis=(CONTROLLED_SHUTDOWN,), dispatcher=controller, credentials=Users()
-    )
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
+def serving(
+    controller: Controller, **options: Any
+) -> contextlib.AbstractAsyncContextManager[KafkaServer]:
+    return kafka_servers.serving(controller, credentials=Users(), **options)
 
 
-@contextlib.asynccontextmanager
-async def served(
-    controller: Controller, *, context: ssl.SSLContext | None = None, **options: Any
-) -> AsyncIterator[tuple[KafkaServer, KafkaClient]]:
+def served(
+    controller: Controller, **options: Any
+) -> contextlib.AbstractAsyncContextManager[tuple[KafkaServer, KafkaClient]]:
     """A server, and a client of it."""
-    async with (
-        serving(controller, **options) as server,
-        connected(server.port, context=context) as client,
-    ):
-        yield server, client
+    return kafka_servers.served(controller, credentials=Users(), **options)
 
 
 async def shut_down(client: KafkaClient) -> None:

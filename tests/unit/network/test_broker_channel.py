@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 from typing import Any
@@ -12,10 +11,9 @@ import pytest
 from regent.model.partition import TopicPartition
 from regent.network import broker_channel
 from regent.protocol import control_codec
-from regent.protocol.control_codec import Body, encode_ahead, encode_body
+from regent.protocol.control_codec import Body, encode_body
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,
-    PartitionUpdates,
     StopReplicaResponse,
     UpdateMetadataResponse,
 )
@@ -111,38 +109,6 @@ async def test_large_requests_are_encoded_without_threads(monkeypatch: pytest.Mo
     assert stub.received[0].request == reference.leader_and_isr(
         leader_and_isr_to(requests, stub.broker_id), version=7
     )
-
-
-async def test_metadata_is_encoded_ahead_of_leadership(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once for all, and not if it may still be merged."""
-    monkeypatch.setattr(control_codec, "WORTH_ENCODING_AHEAD", 1)
-    done = asyncio.Event()
-    ahead: list[PartitionUpdates] = []
-
-    def encode(updates: PartitionUpdates, version: int) -> None:
-        encode_ahead(updates, version)
-        ahead.append(updates)
-        if len(ahead) == 2:
-            done.set()
-
-    monkeypatch.setattr(broker_channel, "encode_ahead", encode)
-    async with brokers_with_channels(2) as (stubs, manager, responses):
-        for stub in stubs:
-            stub.hold.clear()
-        requests = batch(*stubs)
-        manager.send(requests)
-        async with asyncio.timeout(60):
-            await done.wait()
-        assert ahead[0] is ahead[1]
-        assert list(ahead[0].encoded) == [8]
-        assert responses.all == []
-        for stub in stubs:
-            stub.hold.set()
-        await responses.wait_for(6)
-    for stub in stubs:
-        assert stub.received[1].request == reference.update_metadata(
-            update_metadata_to(requests, stub.broker_id), version=8
-        )
 
 
 async def test_errors_reach_the_controller() -> None:

@@ -7,16 +7,14 @@ import asyncio
 import pytest
 
 from regent.model.cluster import Broker
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import TopicPartition
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.protocol.control_requests import (
     ControlResponse,
-    LeaderAndIsrResponse,
     StopReplicaPartition,
 )
-from regent.protocol.partition_state import PartitionState
-from tests.support.stub_broker import Fault, StubBroker, named_partitions
-from tests.support.waiting import until
+from tests.support.stub_broker import Fault, StubBroker
+from tests.support.waiting import DEADLINE_S, until
 from tests.unit.network.open_channels import (
     CONTROLLER_ID,
     FAST,
@@ -27,30 +25,6 @@ from tests.unit.network.open_channels import (
     leader_epochs,
     only_update_metadata,
 )
-
-
-async def test_it_is_sent_as_soon_as_it_may_be() -> None:
-    """Whoever forbids it knows when it is worth asking again."""
-    allowed, waits, may_be = False, asyncio.Event(), asyncio.Event()
-
-    async def wait_to_send(_: float) -> None:
-        waits.set()
-        await may_be.wait()
-
-    async with (
-        StubBroker(1) as stub,
-        channels(stub.registration, may_send=lambda: allowed, wait_to_send=wait_to_send) as (
-            manager,
-            responses,
-        ),
-    ):
-        manager.send(only_update_metadata(stub))
-        await asyncio.wait_for(waits.wait(), 60)
-        assert manager.metrics()[1].sent == 0
-        allowed = True
-        may_be.set()
-        await responses.wait_for(1)
-    assert len(stub.received) == 1
 
 
 async def test_the_term_is_known_to_whoever_allows_sending() -> None:
@@ -205,27 +179,6 @@ async def test_receivers_that_nobody_knows_are_left_out() -> None:
     assert len(stub.received) == 3
 
 
-async def test_a_slow_reader_gets_a_large_request_whole() -> None:
-    partitions = [TopicPartition(f"topic-{n // 50}", n % 50) for n in range(20_000)]
-    leadership, assignment = LeaderAndIsr(1, 0, (1,), 5, 3), ReplicaAssignment((1,))
-    states = {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions}
-    async with StubBroker(1) as stub, channels(stub.registration) as (manager, responses):
-        stub.slow_reading = 0.001
-        manager.send(
-            batch(
-                stub,
-                partitions=states,
-                leader_and_isr={1: dict.fromkeys(partitions, False)},
-                stop_replica={},
-            )
-        )
-        first, _ = await responses.wait_for(2)
-    assert isinstance(first, LeaderAndIsrResponse)
-    assert (first.partition_errors, len(first.partitions)) == ({}, 20_000)
-    for received in stub.received:
-        assert named_partitions(received) == partitions
-
-
 async def test_a_defect_ends_the_channel_and_is_reported(caplog: pytest.LogCaptureFixture) -> None:
     """A partition without a state cannot be encoded. Sending on without it would be worse."""
     failed: asyncio.Future[tuple[Broker, int, BaseException]] = (
@@ -241,7 +194,7 @@ async def test_a_defect_ends_the_channel_and_is_reported(caplog: pytest.LogCaptu
         )
         manager.update(opened=(stub.registration,), controller_epoch=5)
         manager.send(batch(stub, partitions={}))
-        broker, controller_epoch, error = await asyncio.wait_for(failed, 5)
+        broker, controller_epoch, error = await asyncio.wait_for(failed, DEADLINE_S)
         manager.close_all()
         await manager.wait_closed()
     assert (broker, controller_epoch) == (stub.registration, 5)

@@ -26,11 +26,6 @@ from tests.unit.network.secured_servers import MECHANISMS, PASSWORD, Authority, 
 pytestmark = pytest.mark.usefixtures("without_the_collector")
 
 
-@pytest.fixture
-def controller() -> Controller:
-    return Controller()
-
-
 def only_connection(server: KafkaServer) -> Callable[[], object]:
     """The only connection, as long as somebody else keeps it."""
     (connection,) = server.registry

@@ -44,20 +44,9 @@ from tests.unit.network.kafka_servers import (
 
 
 @pytest.fixture
-def controller() -> Controller:
-    return Controller()
-
-
-@pytest.fixture
 async def server(controller: Controller) -> AsyncIterator[KafkaServer]:
     async with serving(controller) as server:
         yield server
-
-
-@pytest.fixture
-async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
-    async with connected(server.port) as client:
-        yield client
 
 
 @pytest.mark.parametrize("version", CONTROLLED_SHUTDOWN.requests)

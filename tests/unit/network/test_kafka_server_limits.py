@@ -39,11 +39,6 @@ STRANGER = "127.0.0.2"
 """Another address of this machine than clients of the tests have."""
 
 
-@pytest.fixture
-def controller() -> Controller:
-    return Controller()
-
-
 async def test_an_idle_connection_is_closed(controller: Controller) -> None:
     async with served(controller, limited(idle_s=0.05)) as (server, client):
         await client.closed()

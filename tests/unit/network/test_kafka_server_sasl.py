@@ -25,7 +25,7 @@ from regent.protocol.served_apis import (
     SASL_AUTHENTICATE,
     SASL_HANDSHAKE,
 )
-from tests.support.kafka_client import KafkaClient, connected
+from tests.support.kafka_client import KafkaClient
 from tests.support.waiting import until
 from tests.unit.network.kafka_servers import PLENTY, Controller, closed_for
 from tests.unit.network.secured_servers import (
@@ -39,21 +39,10 @@ from tests.unit.network.secured_servers import (
 
 
 @pytest.fixture
-def controller() -> Controller:
-    return Controller()
-
-
-@pytest.fixture
 async def server(controller: Controller) -> AsyncIterator[KafkaServer]:
     """With every mechanism of SASL."""
     async with serving(controller, mechanisms=MECHANISMS) as server:
         yield server
-
-
-@pytest.fixture
-async def client(server: KafkaServer) -> AsyncIterator[KafkaClient]:
-    async with connected(server.port) as client:
-        yield client
 
 
 @pytest.mark.parametrize("version", SASL_AUTHENTICATE.requests)

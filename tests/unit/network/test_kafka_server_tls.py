@@ -24,11 +24,6 @@ from tests.unit.network.kafka_servers import Controller, closed_for
 from tests.unit.network.secured_servers import Authority, served, serving, shut_down
 
 
-@pytest.fixture
-def controller() -> Controller:
-    return Controller()
-
-
 async def test_uncertified_client_is_anonymous(controller: Controller, tmp_path: Path) -> None:
     authority = Authority(tmp_path, client_auth="requested")
     async with served(controller, context=authority.client(), tls=authority.files) as (

@@ -21,7 +21,8 @@ from regent.protocol.served_apis import (
 from tests.support.kafka_client import connected
 from tests.support.raw_broker import NO_BYTES, answer_of
 from tests.support.waiting import until
-from tests.unit.network.passing import PLENTY, ask, closed_for, frame_of, one_broker, passing
+from tests.unit.network.kafka_servers import PLENTY, closed_for
+from tests.unit.network.passing import ask, frame_of, one_broker, passing
 
 FIND_COORDINATOR = 10
 

@@ -10,7 +10,8 @@ from regent.protocol.serving import UpstreamBroker
 from regent.sockets.listening import listening_socket
 from tests.support.kafka_client import connected
 from tests.support.raw_broker import RawBroker, raw_brokers
-from tests.unit.network.passing import Passing, closed_for, frame_of, one_broker
+from tests.unit.network.kafka_servers import closed_for
+from tests.unit.network.passing import Passing, frame_of, one_broker
 
 
 def two_listeners(broker: RawBroker, *names: str) -> UpstreamBroker:

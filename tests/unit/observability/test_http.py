@@ -28,7 +28,7 @@ from prometheus_client.registry import Collector
 from regent.observability.http import HttpEndpoint, JsonAnswer
 from regent.observability.http_connections import HttpLimits
 from regent.sockets.listening import listening_socket
-from sandbox import wait_until
+from tests.support.waiting import wait_for
 
 PATIENT = HttpLimits(request_s=3600, total_s=3600)
 """No limit of time ever helps: what is to end a connection must be something else."""
@@ -203,7 +203,7 @@ def test_questions_at_the_same_time_are_bounded(start: Start, queries: Queries) 
     endpoint = start(HttpLimits(queries=1))
     with ThreadPoolExecutor(1) as pool:
         first = pool.submit(get, endpoint, "/why?topic=first")
-        wait_until(lambda: queries.asked, timeout_s=60, describe="the first question to arrive")
+        wait_for(lambda: queries.asked, "the first question to arrive")
         assert get(endpoint, "/why?topic=second")[0] == 503
         held.set_result(None)
         assert first.result() == (200, '{"topic": "first"}')
@@ -305,9 +305,7 @@ def test_a_client_that_does_not_take_its_answer_is_cut(
     connection = connect(endpoint)
     connection.sendall(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n")
     assert connection.recv(1) == b"H"
-    wait_until(
-        lambda: endpoint.connection_count, until=lambda n: n == 0, describe="the cut", timeout_s=30
-    )
+    wait_for(lambda: endpoint.connection_count, "the cut", until=lambda n: n == 0)
     assert get(endpoint, "/healthz") == (200, "ok\n")
     endpoint.close()
     assert [r.message for r in caplog.records if r.levelno > logging.DEBUG] == []
@@ -362,7 +360,7 @@ def test_closing_does_not_wait_for_open_connections(start: Start, connect: Conne
     endpoint = start(PATIENT)
     silent, asking = connect(endpoint), connect(endpoint)
     asking.sendall(b"GET /healthz HTTP/1.1\r\n")
-    wait_until(lambda: endpoint.connection_count == 2, describe="the connections", timeout_s=60)
+    wait_for(lambda: endpoint.connection_count == 2, "the connections")
     endpoint.close()
     assert received(silent) == received(asking) == b""
 

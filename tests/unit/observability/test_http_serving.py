@@ -21,7 +21,7 @@ from aiohttp import web
 from regent.observability.http_connections import ConnectionLimiter, HttpLimits
 from regent.observability.http_serving import serving
 from regent.sockets.listening import listening_socket
-from sandbox import wait_until_async
+from tests.support.waiting import until
 from tests.unit.few_files import few_files_left
 
 PATIENT = HttpLimits(request_s=300, total_s=300)
@@ -52,9 +52,7 @@ async def served(limits: HttpLimits = PATIENT) -> AsyncIterator[Served]:
 
 
 async def until_there_are(connections: ConnectionLimiter, count: int) -> None:
-    await wait_until_async(
-        lambda: len(connections) == count, describe=f"{count} connections", timeout_s=60
-    )
+    await until(lambda: len(connections) == count, f"{count} connections")
 
 
 async def test_one_more_closes_the_oldest_of_the_address_that_has_most() -> None:
@@ -110,9 +108,7 @@ async def test_one_that_begins_no_tls_is_freed_at_once() -> None:
         await until_there_are(connections, 1)
         connection = weakref.ref(next(iter(connections._open)))
         writer.close()
-        await wait_until_async(
-            lambda: connection() is None, describe="the connection to be freed", timeout_s=60
-        )
+        await until(lambda: connection() is None, "the connection to be freed")
 
 
 @pytest.mark.parametrize("turns", range(3))

@@ -17,6 +17,7 @@ from prometheus_client import CollectorRegistry
 from regent.observability.log_metrics import LogCollector
 from regent.observability.log_stream import CHUNK, PATIENCE_S, UnblockedHandler, handler_of
 from regent.observability.logs import JsonFormatter
+from tests.support.waiting import DEADLINE_S
 
 
 class Clock:
@@ -101,7 +102,7 @@ def test_a_reader_that_is_slow_is_waited_for(pipe: Pipe) -> None:
     reading = threading.Thread(target=read_slowly, daemon=True)
     reading.start()
     pipe.log(20 * CHUNK * "x" + "end")
-    reading.join(30)
+    reading.join(DEADLINE_S)
     assert "".join(read) == 20 * CHUNK * "x" + "end\n"
 
 

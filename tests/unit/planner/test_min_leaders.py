@@ -42,23 +42,6 @@ def leaders_of(snapshot: Snapshot, topic: str) -> list[int]:
     return [int(count) for count in counts]
 
 
-def test_leaders_change_where_that_is_enough() -> None:
-    snapshot = cluster(["a", "b", "c"], [[1, 2, 3]] * 3 + [[1, 2, 3]] * 3)
-    plan = make_plan(snapshot, wanted(1, names=(RACK, MIN_LEADERS)))
-    assert plan.summary.moves == 0
-    assert leaders_of(executed(snapshot, plan), "t0") == [1, 1, 1]
-
-
-def test_replicas_move_where_a_broker_has_none() -> None:
-    snapshot = cluster(["a", "b", "c"], [[1, 2]] * 3 + [[1, 3]] * 3)
-    goals = wanted(1, names=(RACK, MIN_LEADERS))
-    plan = make_plan(snapshot, goals)
-    after = executed(snapshot, plan)
-    assert plan.summary.moves == 1
-    assert leaders_of(after, "t0") == [1, 1, 1]
-    assert len(make_plan(after, goals).changes) == 0
-
-
 def test_an_exact_plan_that_has_the_leaders_stays_exact() -> None:
     snapshot = cluster(list("abcd"), [[1, 2], [2, 3], [3, 1], [1, 2], [2, 4], [3, 1]])
     plan, counted = (

@@ -57,12 +57,6 @@ def test_no_bound_exceeds_the_best_placement(data: st.DataObject) -> None:
 
 
 @patient
-@given(problems(partitions=3))
-def test_a_problem_that_is_not_refused_has_a_placement(problem: Problem) -> None:
-    assert optimum(problem) >= 0
-
-
-@patient
 @given(st.data())
 def test_leaders_change_as_little_as_the_best_choice(data: st.DataObject) -> None:
     brokers = data.draw(st.integers(1, 4))

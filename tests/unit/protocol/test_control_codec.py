@@ -7,16 +7,14 @@ import itertools
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from kio.serial import entity_reader
 
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.protocol import leader_and_isr, stop_replica, update_metadata
 from regent.protocol.control_codec import encode_body
 from regent.protocol.control_requests import (
     BrokerList,
     ControlHeader,
     ControlRequests,
-    LeaderAndIsrRequest,
     UpdateMetadataRequest,
 )
 from regent.protocol.framing import joined
@@ -100,29 +98,3 @@ def test_the_bytes_of_a_partition_are_made_once_in_each_encoding() -> None:
         assert first is second
     assert state == PartitionState(7, LeaderAndIsr(1, 0, (1, 2), 1, 0), ReplicaAssignment((1, 2)))
     assert state != PartitionState(8, state.leader_and_isr, state.assignment)
-
-
-def test_partitions_of_a_topic_need_not_be_adjacent() -> None:
-    request = _two_topics_interleaved()
-    expected = {"a": [0, 1], "b": [0]}
-    for version in (2, 7):
-        body = joined(encode_body(request, version=version))
-        entity = reference.leader_and_isr(request, version=version)
-        decoded, used = entity_reader(type(entity))(body, 0)
-        assert used == len(body)
-        assert {
-            topic.topic_name: [state.partition_index for state in topic.partition_states]
-            for topic in decoded.topic_states
-        } == expected
-
-
-def _two_topics_interleaved() -> LeaderAndIsrRequest:
-    partitions = [TopicPartition("a", 0), TopicPartition("b", 0), TopicPartition("a", 1)]
-    leadership, assignment = LeaderAndIsr(1, 0, (1,), 1, 0), ReplicaAssignment((1,))
-    return LeaderAndIsrRequest(
-        ControlHeader(7, 1, 1, 10),
-        dict.fromkeys(partitions, False),
-        {tp: PartitionState(tp.partition, leadership, assignment) for tp in partitions},
-        {},
-        {},
-    )

@@ -12,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from kio.serial import entity_reader
-from kio.static.constants import EntityType
 
 from regent.protocol.entities.alter_partition import (
     ALTER_PARTITION_REQUEST,
@@ -97,35 +96,6 @@ def test_what_is_written_is_read(message: Message, version: int, data: st.DataOb
     reader = Reader(raw, flexible=kind.__flexible__)
     assert read_entity(kind, reader) == entity
     reader.expect_end()
-
-
-@pytest.mark.parametrize("message", MESSAGES, ids=lambda message: message.name)
-def test_entities_say_what_they_are(message: Message) -> None:
-    for version in message.versions:
-        kind = message[version]
-        assert kind.__name__ == message.name
-        assert kind.__version__ == version
-        assert kind.__api_key__ == message.api_key
-        assert kind.__type__ is message.kind
-        flexible = version >= message.flexible_since
-        assert kind.__flexible__ is flexible
-        header_version = (1 if message.kind is EntityType.request else 0) + flexible
-        assert kind.__header_schema__.__version__ == header_version
-
-
-def test_a_version_has_only_its_own_fields() -> None:
-    def names(version: int) -> set[str]:
-        kind = LEADER_AND_ISR_REQUEST.nested("LeaderAndIsrPartitionState", version)
-        return {field.name for field in dataclasses.fields(kind)}
-
-    assert names(1) - names(0) == {"is_new"}
-    assert names(1) - names(2) == {"topic_name"}
-    assert names(3) - names(2) == {"adding_replicas", "removing_replicas"}
-    assert names(6) - names(5) == {"leader_recovery_state"}
-    with pytest.raises(KeyError):
-        LEADER_AND_ISR_REQUEST.nested("LeaderAndIsrTopicState", 1)
-    with pytest.raises(KeyError):
-        LEADER_AND_ISR_REQUEST[8]
 
 
 def test_the_tagged_field_of_update_metadata_is_left_out_where_it_is_zero() -> None:

@@ -85,12 +85,6 @@ def test_a_part_of_what_waits_answers_no_batch() -> None:
     assert told.oldest() == 3
 
 
-def test_metadata_alone_is_no_leadership() -> None:
-    told = Told()
-    told.add(3, leadership=False)
-    assert told.oldest() is None
-
-
 def test_leadership_of_what_is_deleted_waits_for_no_answer() -> None:
     told = Told()
     told.add(3)
@@ -126,14 +120,6 @@ def test_metadata_is_unacknowledged_while_it_waits_and_while_it_is_in_flight() -
     assert told.oldest_metadata() == 3
     told.pending.metadata.answered(is_accepted=True)
     assert told.oldest_metadata() == 4
-    told.answer()
-    assert told.oldest_metadata() is None
-
-
-def test_merged_metadata_is_acknowledged_at_once() -> None:
-    told = known()
-    for number in (3, 4, 5):
-        told.add(number, leadership=False)
     told.answer()
     assert told.oldest_metadata() is None
 

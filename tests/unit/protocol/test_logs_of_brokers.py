@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import datetime
 import struct
-from collections.abc import Mapping
 from typing import Any
 
 import pytest
-from kio.schema.describe_log_dirs.v1 import request as log_dirs_request
 from kio.schema.describe_log_dirs.v1 import request as request_v1
-from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
 from kio.schema.describe_log_dirs.v1 import response as response_v1
 from kio.schema.describe_log_dirs.v4 import request as request_v4
 from kio.schema.describe_log_dirs.v4 import response as response_v4
@@ -175,39 +172,10 @@ def tp(topic: str, partition: int) -> TopicPartition:
     return TopicPartition(topic, partition)
 
 
-def topic(name: str, sizes: Mapping[int, int], *, is_future: bool = False) -> Any:
-    return log_dirs_response.DescribeLogDirsTopic(
-        name=TopicName(name),
-        partitions=tuple(
-            log_dirs_response.DescribeLogDirsPartition(
-                partition_index=i32(partition),
-                partition_size=i64(size),
-                offset_lag=i64(7),
-                is_future_key=is_future,
-            )
-            for partition, size in sizes.items()
-        ),
-    )
-
-
-def sizes_answer(*directories: tuple[str, int, tuple[Any, ...]]) -> bytes:
-    return encode(
-        log_dirs_response.DescribeLogDirsResponse(
-            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
-            results=tuple(
-                log_dirs_response.DescribeLogDirsResult(
-                    error_code=ErrorCode(code), log_dir=path, topics=topics
-                )
-                for path, code, topics in directories
-            ),
-        )
-    )
-
-
 def test_partitions_are_asked_for_by_topic() -> None:
-    expected = log_dirs_request.DescribeLogDirsRequest(
+    expected = request_v1.DescribeLogDirsRequest(
         topics=tuple(
-            log_dirs_request.DescribableLogDirTopic(
+            request_v1.DescribableLogDirTopic(
                 topic=TopicName(name), partitions=tuple(map(i32, partitions))
             )
             for name, partitions in (("a", (0, 2)), ("b", (1,)))
@@ -218,10 +186,17 @@ def test_partitions_are_asked_for_by_topic() -> None:
 
 
 def test_bytes_of_replicas_in_all_directories_and_no_copies_between_them() -> None:
-    body = sizes_answer(
-        ("/data-0", 0, (topic("a", {0: 2**40, 2: 0}), topic("b", {}))),
-        ("/data-1", 56, ()),
-        ("/data-2", 0, (topic("a", {0: 5}, is_future=True), topic("b", {1: 9}))),
+    v1 = response_v1
+    body = answer(
+        response_v1,
+        directory(v1, "/data-0", ("a", [partition(v1, 0, 2**40), partition(v1, 2, 0)]), ("b", [])),
+        directory(v1, "/data-1", error=ErrorCode.kafka_storage_error),
+        directory(
+            v1,
+            "/data-2",
+            ("a", [partition(v1, 0, 5, is_future=True)]),
+            ("b", [partition(v1, 1, 9)]),
+        ),
     )
     assert decode_replica_sizes_response(body) == ReplicaSizes(
         {tp("a", 0): 2**40, tp("a", 2): 0, tp("b", 1): 9}, ("/data-1",)
@@ -229,12 +204,12 @@ def test_bytes_of_replicas_in_all_directories_and_no_copies_between_them() -> No
 
 
 def test_a_broker_that_lists_no_directory_does_not_tell_us() -> None:
-    assert decode_replica_sizes_response(sizes_answer()) is None
+    assert decode_replica_sizes_response(answer(response_v1)) is None
 
 
 @pytest.mark.parametrize("length", [3, 9, 20])
 def test_a_part_of_an_answer_is_none(length: int) -> None:
-    body = sizes_answer(("/data-0", 0, (topic("a", {0: 1}),)))
+    body = answer(response_v1, directory(response_v1, "/a", ("a", [partition(response_v1, 0, 1)])))
     with pytest.raises(DecodeError):
         decode_replica_sizes_response(body[:length])
 

@@ -159,53 +159,11 @@ def test_one_batch_is_sent_in_the_order_of_kafka_and_with_its_own_values() -> No
     assert third.partitions == {A1: DELETE}
 
 
-def test_what_waits_is_merged_to_the_newest_state() -> None:
-    channel = Channel()
-    channel.add(batch(A0, epoch=1, new=True))
-    channel.add(batch(A0, B0, epoch=2))
-    requests = channel.take_all()
-    assert kinds(requests) == "U, L a0 b0, U a0 b0"
-    _, leadership, metadata = requests
-    assert isinstance(leadership, LeaderAndIsrRequest)
-    assert leadership.partitions == {A0: True, B0: False}
-    assert isinstance(metadata, UpdateMetadataRequest)
-    for states in (leadership.states, metadata.updates.partitions):
-        assert [states[tp].leader_and_isr.leader_epoch for tp in (A0, B0)] == [2, 2]
-
-
-def test_an_answer_is_matched_with_what_its_request_named() -> None:
-    """What is added while a request is in flight is not in it."""
-    channel = Channel()
-    named = {A0: DELETE}
-    channel.add(stop(*named, how=DELETE))
-    request = channel.pending.take()
-    channel.add(stop(A1, how=DELETE))
-    assert isinstance(request, StopReplicaRequest)
-    assert request.partitions == named
-    assert kinds(channel.take_all()) == "S a1!"
-
-
 def test_a_deletion_goes_before_the_leadership_of_a_recreated_partition() -> None:
     channel = Channel()
     channel.add(stop(A0, A1, how=DELETE))
     channel.add(batch(A0, epoch=0, new=True))
     assert kinds(channel.take_all()) == "S a0!, L a0, U a0, S a1!"
-
-
-def test_a_deletion_that_is_in_flight_is_answered_before_leadership_is_sent() -> None:
-    channel = Channel()
-    channel.add(stop(A0, how=DELETE))
-    assert kinds([channel.pending.take()]) == "S a0!"
-    channel.add(batch(A0, epoch=0, new=True))
-    assert kinds(channel.take_all()) == "L a0, U a0"
-
-
-def test_newer_leadership_drops_a_stop_and_a_deletion_drops_leadership() -> None:
-    channel = Channel()
-    channel.add(stop(A0, how=KEEP))
-    channel.add(batch(A0, B0, epoch=6))
-    channel.add(stop(B0, how=DELETE))
-    assert kinds(channel.take_all()) == "L a0, U a0 b0, S b0!"
 
 
 def test_a_new_broker_is_listed_before_leadership_that_overtakes_older_metadata() -> None:
@@ -275,16 +233,6 @@ def test_an_update_that_removes_no_partition_may_be_several_times_as_large() -> 
     assert kinds(channel.take_all()) == f"U {whole}, U t{many[-1].partition}, U a0 a1, U b0"
 
 
-def test_leadership_passes_the_parts_of_an_update_that_wait() -> None:
-    channel = Channel(max_partitions=2)
-    channel.add(batch(B0))
-    assert kinds(channel.take_all()) == "L b0, U b0"
-    channel.add(batch(*(TopicPartition("t", n) for n in range(6)), deleted=True, leadership=False))
-    assert kinds([channel.pending.take()]) == "U t0 t1"
-    channel.add(batch(A0))
-    assert kinds(channel.take_all()) == "L a0, U t2 t3, U t4 t5, U a0"
-
-
 def test_a_broker_that_has_started_is_told_of_all_topics_before_its_first_leadership() -> None:
     """As soon as it names brokers, clients believe it that there is no other topic."""
     channel = Channel(max_partitions=1)
@@ -301,20 +249,6 @@ def test_the_first_leadership_does_not_wait_for_metadata_of_the_same_batch() -> 
     channel.add(batch(A0))
     channel.add(batch(B0))
     assert kinds(channel.take_all()) == "U, L a0 b0, U a0 b0"
-
-
-def test_a_partition_that_is_there_again_is_deleted_first_everywhere() -> None:
-    """Group coordinators drop the committed offsets of what is deleted."""
-    channel = Channel()
-    channel.add(batch(A0, A1, deleted=True, leadership=False))
-    channel.add(batch(A0, epoch=0, leadership=False))
-    requests = channel.take_all()
-    assert kinds(requests) == "U a0 a1, U a0"
-    first, second = requests
-    assert isinstance(first, UpdateMetadataRequest)
-    assert list(first.updates.deleted) == [A0, A1]
-    assert isinstance(second, UpdateMetadataRequest)
-    assert not second.updates.deleted
 
 
 @pytest.mark.parametrize("max_partitions", [1, 7, 1_000])

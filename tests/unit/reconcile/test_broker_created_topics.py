@@ -72,21 +72,6 @@ def test_missing_topic_is_left_to_brokers(name: str, spec: dict[str, Any]) -> No
     assert status_of(plan).ownership is None
 
 
-def test_defaults_of_other_topics_do_not_count() -> None:
-    subject = declared("__transaction_state", **UNDECLARED, config={"min.insync.replicas": 2})
-    plan = plan_topic(request(subject, cluster()))
-    assert state(plan)["Stalled"] == "False/NotStalled"
-    assert state(plan)["Reconciling"] == "True/LeftToBrokers"
-
-
-def test_deleted_topic_is_left_to_brokers_when_recreation_is_wanted() -> None:
-    subject = owned(topicName=OFFSETS, **UNDECLARED, onForeignDeletion="Recreate")
-    plan = plan_topic(request(subject, cluster()))
-    assert plan.commands == ()
-    assert state(plan)["Reconciling"] == "True/LeftToBrokers"
-    assert status_of(plan).last_foreign_deletion is not None
-
-
 def test_topic_gets_its_configuration_when_brokers_have_created_it() -> None:
     waiting = plan_topic(
         request(declared(**UNDECLARED, config={"segment.bytes": 1_000_000}), cluster())

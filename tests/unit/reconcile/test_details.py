@@ -19,7 +19,7 @@ from regent.controller.commands import (
     TopicCommand,
 )
 from regent.reconcile.dispatch import describe_commands, is_transient, rejection_finding
-from regent.reconcile.plan import FinalizerAction, Plan
+from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.commands import COMMAND_FIELDS, accepted_event
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.planning import plan_topic
@@ -30,10 +30,8 @@ from regent.resources.kafka_topic import FINALIZER, UnreadableTopic, parse_kafka
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 from tests.support.present import present
 from tests.unit.reconcile.requests import (
-    ID,
     NOW,
     owned,
-    partition,
     request,
     resource,
     said,
@@ -135,13 +133,6 @@ class TestTransitions:
     def _status(self, plan: TopicPlan) -> KafkaTopicStatus:
         return status_of(plan)
 
-    def test_stalling_is_told_once(self) -> None:
-        stalled = self._status(plan_topic(request(resource(config={"x": 1}))))
-        assert [e.reason for e in transition_events(KafkaTopicStatus(), stalled)] == [
-            "InvalidConfig"
-        ]
-        assert transition_events(stalled, stalled) == ()
-
     def test_what_somebody_else_has_changed_is_told_once_with_the_difference(self) -> None:
         declared = owned(config={"retention.ms": 5})
         before = self._status(
@@ -172,17 +163,6 @@ class TestTransitions:
         after = self._status(plan_topic(request(other, recreated, config={})))
         assert "DriftDetected" not in [e.reason for e in transition_events(before, after)]
 
-    def test_health_lost_is_told_but_not_at_birth(self) -> None:
-        healthy = topic((1, 2), (2, 1))
-        sick = topic((1, 2), (2, 1))
-        sick = type(sick)("orders", ID, (partition(0, (1, 2), (1,)), partition(1, (2, 1))))
-        well, ill = (
-            self._status(plan_topic(request(seen=view(t), config={}))) for t in (healthy, sick)
-        )
-        assert transition_events(KafkaTopicStatus(), ill) == ()
-        assert [e.reason for e in transition_events(well, ill)] == ["UnderReplicated"]
-        assert transition_events(ill, well) == ()
-
 
 class TestUnreadable:
     def _parse(self, *, deleted: bool = False, finalizer: bool = False, **spec: Any) -> Any:
@@ -209,17 +189,6 @@ class TestUnreadable:
     def test_a_configuration_has_a_reason_of_its_own(self) -> None:
         plan = plan_unreadable(UnreadableRequest(self._parse(partitions=1, config={"a": []}), NOW))
         assert state(plan)["Stalled"] == "True/InvalidConfig"
-
-    def test_a_deleted_one_is_let_go(self) -> None:
-        plan = plan_unreadable(
-            UnreadableRequest(self._parse(deleted=True, finalizer=True, partitions=0), NOW)
-        )
-        assert plan.finalizer is FinalizerAction.REMOVE
-        assert [event.reason for event in plan.events] == ["TopicRetained"]
-        assert (
-            plan_unreadable(UnreadableRequest(self._parse(deleted=True, partitions=0), NOW))
-            == Plan()
-        )
 
     def test_unless_it_asks_for_protection(self) -> None:
         subject = self._parse(deleted=True, finalizer=True, partitions=0, deletionPolicy="Protect")

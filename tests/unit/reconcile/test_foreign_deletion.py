@@ -102,10 +102,6 @@ class TestAlert:
         gone = owned(status=after(plan))
         assert reported(gone, look(gone, view())) == []
 
-    def test_a_view_that_is_loading_proves_nothing(self) -> None:
-        plan = plan_topic(request(owned(), view(complete=False), config={}, waited_s=120))
-        assert status_of(plan).ownership is Ownership.CREATED
-
     def test_paused_says_so_too(self) -> None:
         subject = owned(managementPolicy="Paused", onForeignDeletion="Recreate")
         plan = look(subject, view())
@@ -122,10 +118,6 @@ class TestAlert:
         ]
         assert plan.finalizer is FinalizerAction.REMOVE
         assert status_of(plan).ownership is None
-
-    def test_a_resource_that_is_wrong_in_itself_reports_it_all_the_same(self) -> None:
-        subject = owned(config={"nonsense": 1})
-        assert ("TopicDeletedExternally", True) in reported(subject, look(subject, view()))
 
 
 class TestRecreate:
@@ -148,14 +140,6 @@ class TestRecreate:
 
 
 class TestCreatedAgainBySomebodyElse:
-    def test_it_is_reported(self) -> None:
-        subject = owned()
-        plan = look(subject, view(topic(topic_id=OTHER_ID)))
-        assert reported(subject, plan) == [("TopicRecreatedExternally", True)]
-        assert present(status_of(plan).last_foreign_deletion).recreated_as == topic_id_to_text(
-            OTHER_ID
-        )
-
     def test_without_an_id_the_transaction_that_created_it_tells(self) -> None:
         subject = owned(status={"topicId": None, "topicCzxid": "0x2a"})
         plan = look(subject, view(topic(topic_id=None, czxid=0x2B)))
@@ -222,12 +206,6 @@ class TestCreatedAgainBySomebodyElse:
         plan = look(lost(adoptionPolicy="Refuse"), view(topic()))
         assert state(plan)["Ready"] == "True/AsDeclared"
 
-    def test_the_deletion_of_the_resource_leaves_the_other_topic_alone(self) -> None:
-        subject = owned(deleted=True)
-        plan = look(subject, view(topic(topic_id=OTHER_ID)))
-        assert plan.commands == ()
-        assert [event.reason for event in plan.events] == ["TopicRetained"]
-
 
 @pytest.mark.parametrize("topics", [(), (topic((1, 2)),)], ids=["wholly", "in part"])
 @pytest.mark.parametrize("policy", ["Alert", "Recreate"])
@@ -270,11 +248,6 @@ class TestOneWhoseOwnershipIsMissing:
         assert again.commands == ()
         assert state(again)["Stalled"] == "True/TopicDeletedExternally"
 
-    def test_another_one_of_that_name_is_reported(self) -> None:
-        subject = resource(finalizer=True, status=WITHOUT_OWNERSHIP)
-        plan = look(subject, view(topic(topic_id=OTHER_ID)))
-        assert reported(subject, plan)[0] == ("TopicRecreatedExternally", True)
-
     @pytest.mark.parametrize(
         "changes",
         [
@@ -301,13 +274,6 @@ class TestOneThatNoStatusRecords:
         subject = resource(finalizer=True, **changes)
         looked = request(subject, seen, config={}, created=made, created_as=known)
         return subject, plan_topic(looked)
-
-    def test_it_is_reported_and_not_created_again(self) -> None:
-        subject, plan = self._look(view(), known=topic())
-        assert plan.commands == ()
-        assert reported(subject, plan) == [("TopicDeletedExternally", True)]
-        assert state(plan)["Stalled"] == "True/TopicDeletedExternally"
-        assert topic_id_to_text(ID) in said(plan).message
 
     def test_on_request_it_is_created_with_another_id_once_the_loss_is_stored(self) -> None:
         _, plan = self._look(view(), known=topic(), onForeignDeletion="Recreate")

@@ -85,13 +85,6 @@ def test_a_deletion_that_has_begun_there_is_not_called_retained(topics: tuple[An
     assert "cannot be undone" in event.message
 
 
-def test_protection_holds_for_a_topic_that_cannot_be_seen() -> None:
-    plan = look(deleted=True, deletionPolicy="Protect")
-    assert plan.finalizer is FinalizerAction.LEAVE
-    assert state(plan)["Stalled"] == "True/DeletionProtected"
-    assert "set deletionPolicy to Retain" in said(plan).message
-
-
 def test_naming_the_new_cluster_begins_anew_there() -> None:
     plan = look(clusterId="cluster-a", onForeignDeletion="Alert")
     assert isinstance(plan.commands[0], CreateTopic)

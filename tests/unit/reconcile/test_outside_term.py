@@ -70,10 +70,3 @@ def test_the_shorter_time_is_never_longer_than_the_setting(unknown_after_s: floa
     absence = Absence(for_s=0.0, unknown_after_s=unknown_after_s)
     plan = plan_topic(request(seen=view(active=False), absence=absence))
     assert plan == Plan(requeue_after_s=unknown_after_s)
-
-
-def test_a_mistake_in_the_resource_needs_no_controller_to_be_named() -> None:
-    broken = resource(config={"nonsense": 1})
-    plan = plan_topic(request(broken, view(active=False), waited_s=31, absence=STALE))
-    assert state(plan)["Ready"] == "False/InvalidConfig"
-    assert state(plan)["Stalled"] == "True/InvalidConfig"

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
@@ -73,17 +73,6 @@ class TestIntent:
         assert status_of(plan).ownership is None
         assert status_of(plan).intended_topic_id is None
 
-    def test_a_refused_creation_owns_nothing(self) -> None:
-        subject = _intending()
-        (command,) = plan_topic(request(subject)).commands
-        lost = attempt(command, Rejected(Reason.TOPIC_ALREADY_EXISTS, "exists", "topic"))
-        plan = plan_topic(request(subject, attempts=[lost]))
-        assert state(plan)["Reconciling"] == "True/TopicAlreadyExists"
-        later = resource(adoptionPolicy="Refuse", finalizer=True, status=after(plan), deleted=True)
-        gone = plan_topic(request(later, view(topic(topic_id=FOREIGN_ID)), config={}))
-        assert gone.commands == ()
-        assert [event.reason for event in gone.events] == ["TopicRetained"]
-
     @pytest.mark.parametrize("topic_id", [ID, None], ids=["with ids", "without"])
     def test_what_this_process_has_created_is_its_own(self, topic_id: uuid.UUID | None) -> None:
         made = CreateTopic("orders", 2, replication_factor=2, topic_id=ID)
@@ -123,21 +112,6 @@ class TestFirstTopic:
         ]
         assert len(set(ids)) == 3
         assert str(ids[0]) == "550d745f-db44-5957-a082-cda425d5c9cc", "it must never change"
-
-    @pytest.mark.parametrize(
-        "changes",
-        [
-            {"adoptionPolicy": "Refuse"},
-            {"adoptionPolicy": "Preview"},
-            {"status": {"observedGeneration": 1}},
-            {"status": {"clusterId": "cluster-b"}, "clusterId": "cluster-a"},
-        ],
-        ids=["refuse", "preview", "a status", "moved from another cluster"],
-    )
-    def test_others_get_an_id_that_was_drawn(self, changes: dict[str, Any]) -> None:
-        (command,) = plan_topic(request(resource(finalizer=True, **changes))).commands
-        assert isinstance(command, CreateTopic)
-        assert command.topic_id == SPARE_ID
 
     @pytest.mark.parametrize(
         "changes",
@@ -253,17 +227,6 @@ class TestPrecedence:
         assert claim_of(resource(uid="u2", deleted=True, status=OWNED)) is None
         assert claim_of(resource(uid="u2", deleted=True, finalizer=True, status=OWNED)) is not None
 
-    def test_the_best_of_the_others_inherits(self) -> None:
-        going = resource(deleted=True, finalizer=True, status=OWNED, deletionPolicy="Delete")
-        others = [
-            claim(resource(name="old", uid="u8"), created=OLDER),
-            claim(resource(name="oldest", uid="u9"), created=OLDEST),
-        ]
-        plan = plan_topic(request(going, view(topic()), config={}, others=others))
-        (event,) = plan.events
-        assert event.reason == "TopicHandedOver"
-        assert "shop/oldest" in event.message
-
 
 class TestDeletionPolicy:
     """Without an explicit policy a resource deletes what it created, and nothing else."""
@@ -292,22 +255,6 @@ class TestDeletionPolicy:
         plan = plan_topic(request(subject, view(topic()), config={}))
         assert status_of(plan).deletion_policy is effective
         assert plan.finalizer is finalizer
-
-    def test_what_somebody_else_owns_is_not_deleted(self) -> None:
-        subject = resource(adoptionPolicy="Refuse", deletionPolicy="Delete")
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert status_of(plan).deletion_policy is DeletionPolicy.RETAIN
-
-    @pytest.mark.parametrize(
-        ("ownership", "deletes"), [("Created", True), ("Adopted", False), (None, False)]
-    )
-    def test_the_deletion_follows(self, ownership: str | None, deletes: bool) -> None:
-        status = {} if ownership is None else self._status(ownership)
-        subject = resource(deleted=True, finalizer=True, status=status)
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert bool(plan.commands) is deletes
-        if not deletes:
-            assert [event.reason for event in plan.events] == ["TopicRetained"]
 
     @pytest.mark.parametrize("declared", [None, "Delete", "Protect"])
     def test_an_internal_topic_is_retained_without_a_finalizer(self, declared: str | None) -> None:

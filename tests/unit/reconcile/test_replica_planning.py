@@ -59,13 +59,6 @@ class TestMore:
         assert targets(topic((1, 3)), 3, live) == [(1, 3, 5)]
         assert targets(topic((1,)), 3, live) == [(1, 3, 5)]
 
-    def test_with_fewer_racks_than_replicas_they_are_shared_evenly(self) -> None:
-        live = racks(b1="a", b2="a", b3="b", b4="b")
-        (replicas,) = targets(topic((1,)), 4, live)
-        assert set(replicas) == {1, 2, 3, 4}
-        (replicas,) = targets(topic((1,)), 2, live)
-        assert replicas[1] in (3, 4)
-
     def test_new_replicas_spread_over_the_brokers(self) -> None:
         subject = topic(*[(1 + i % 3,) for i in range(30)])
         load = Counter(b for t in targets(subject, 2, without_racks(1, 2, 3)) for b in t)
@@ -82,17 +75,9 @@ class TestMore:
 
 
 class TestFewer:
-    def test_a_replica_that_is_not_alive_goes_first(self) -> None:
-        subject = of(partition(0, (9, 1, 2), (1, 2)))
-        assert targets(subject, 2, without_racks(1, 2)) == [(1, 2)]
-
     def test_then_one_that_is_not_in_sync(self) -> None:
         subject = of(partition(0, (1, 2, 3), (2, 3)))
         assert targets(subject, 2, without_racks(1, 2, 3)) == [(2, 3)]
-
-    def test_then_one_that_shares_a_rack(self) -> None:
-        live = racks(b1="a", b2="a", b3="b")
-        assert targets(topic((1, 2, 3)), 2, live) == [(1, 3)]
 
     def test_of_those_that_are_not_alive_the_ones_in_sync_and_the_preferred_leader_go_last(
         self,

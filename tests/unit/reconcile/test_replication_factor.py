@@ -26,7 +26,6 @@ from tests.unit.reconcile.requests import (
     request,
     said,
     state,
-    status_of,
     topic,
     view,
 )
@@ -74,15 +73,6 @@ class TestMore:
         plan = plan_topic(request(owned(replicas=3), gone, config={}))
         assert said(plan).message.endswith("of these [3] are not alive, and are waited for")
 
-    def test_its_end_is_an_event(self) -> None:
-        subject = owned(replicas=3)
-        begun = plan_topic(request(subject, seen(topic()), config={}))
-        ended = plan_topic(request(subject, seen(DONE), config={}))
-        assert state(ended) == READY
-        (event,) = transition_events(status_of(begun), status_of(ended))
-        assert (event.reason, event.is_warning) == ("ReplicasChanged", False)
-        assert transition_events(status_of(ended), status_of(ended)) == ()
-
     def test_so_it_is_where_the_last_replica_arrives_and_leaders_have_not_answered(self) -> None:
         subject = owned(replicas=3)
         last = partition(1, (2, 1, 3), (2, 1), adding=(3,))
@@ -126,17 +116,6 @@ class TestMore:
         assert plan.commands == (ReassignTopic("orders", {1: (1, 2), 2: (3, 1)}, ID),)
 
 
-class TestManyPartitions:
-    def test_some_at_a_time(self) -> None:
-        placed = [(1 + i % 2, 2 - i % 2) for i in range(30)]
-        plan = plan_topic(
-            request(owned(partitions=30, replicas=3), seen(topic(*placed)), config={})
-        )
-        (command,) = plan.commands
-        assert isinstance(command, ReassignTopic)
-        assert list(command.targets) == list(range(20))
-
-
 class TestReassignmentsOfOthers:
     def test_one_that_leads_elsewhere_goes_first(self) -> None:
         moving = TopicView(
@@ -172,12 +151,6 @@ class TestRefusals:
         plan = plan_topic(request(owned(replicas=3), seen(topic(), min_isr=None), config={}))
         assert plan.commands == (MORE,)
 
-    def test_too_few_brokers_are_waited_for(self) -> None:
-        plan = plan_topic(request(owned(replicas=4), seen(topic()), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Reconciling"] == "True/NotEnoughBrokers"
-        assert said(plan).message.startswith("spec.replicas: 4 replicas need 4 live brokers")
-
     @pytest.mark.parametrize("field", ["shutting_down", "cordoned"])
     def test_a_broker_that_goes_gets_no_replica(self, field: str) -> None:
         """It shuts down, or is being drained."""
@@ -202,8 +175,3 @@ class TestRefusals:
         assert plan.commands == ()
         assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
         assert "brokers [2] have replicas and are not alive" in said(plan).message
-
-    def test_the_rest_goes_on(self) -> None:
-        subject = owned(replicas=4, config={"retention.ms": 1})
-        plan = plan_topic(request(subject, seen(topic()), config={}))
-        assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 
-import msgspec
 import pytest
 
 from regent.model.active_regent import ActiveRegent, ServedResources
@@ -123,11 +122,6 @@ class TestTheControllerServesIt:
         assert "has not answered it for 120 s" in message
         assert "/readyz" in message
 
-    def test_one_that_has_just_begun_has_the_time_that_others_had(self) -> None:
-        old = seen(resource(), OTHER)
-        old = dataclasses.replace(old, absence=absence(OTHER, for_s=20.0))
-        assert plan_topic(old) == Plan(requeue_after_s=100.0)
-
     def test_what_observers_have_said_is_no_answer(self) -> None:
         unknown = plan_topic(seen(ready(), None))
         assert state(unknown)["Ready"] == "Unknown/ControllerInactive"
@@ -141,11 +135,6 @@ class TestTheControllerServesIt:
         plan = plan_topic(seen(deleted, regent))
         assert plan.finalizer is FinalizerAction.LEAVE
         assert state(plan)["Ready"] == "Unknown/NotAnswered"
-
-    def test_so_is_it_for_a_client(self) -> None:
-        asking = msgspec.structs.replace(view(topic()), is_active=False, is_client=True)
-        client = request(ready(), asking, config={}, absence=absence(OTHER))
-        assert plan_topic(client) == Plan()
 
 
 class TestTheControllerDoesNotServeIt:
@@ -165,11 +154,6 @@ class TestTheControllerDoesNotServeIt:
         assert state(plan)["Ready"] == "Unknown/ControllerInactive"
         message = said(plan).message
         assert [word for word in ("Regent replica 7", *words) if word not in message] == []
-
-    def test_not_before_the_time_is_over(self) -> None:
-        fresh = seen(ready(), ELSEWHERE)
-        fresh = dataclasses.replace(fresh, absence=absence(ELSEWHERE, for_s=20.0))
-        assert plan_topic(fresh) == Plan(requeue_after_s=100.0)
 
     @pytest.mark.parametrize("policy", ["Delete", "Retain"])
     def test_a_change_of_controllers_lets_nothing_go(self, policy: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic, Reason, Rejected
+from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan
@@ -84,14 +84,6 @@ def test_a_topic_stays_if_the_definition_of_its_resource_is_deleted() -> None:
     assert _released(plan_topic(begun), "TopicDeletionContinues")
 
 
-def test_the_topic_is_deleted_first() -> None:
-    plan = plan_topic(deleted())
-    assert plan.commands == (DeleteTopic("orders", ID),)
-    assert plan.finalizer is FinalizerAction.LEAVE
-    assert state(plan)["Reconciling"] == "True/Deleting"
-    assert status_of(plan).observed_generation == 2
-
-
 def test_a_topic_that_loses_its_replicas_was_not_changed_by_somebody_else() -> None:
     before = plan_topic(deleted(partitions=2, replicationFactor=2))
     seen = view(topic((1,), (2,), deleting=True))
@@ -111,16 +103,6 @@ def test_then_it_is_waited_for() -> None:
 
 def test_and_then_the_resource_may_go() -> None:
     assert _released(plan_topic(deleted(view())), "TopicDeleted")
-
-
-def test_a_view_that_is_loading_proves_nothing() -> None:
-    plan = plan_topic(deleted(view(complete=False)))
-    assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
-    assert state(plan)["Reconciling"] == "True/ClusterLoading"
-
-
-def test_without_our_finalizer_there_is_nothing_to_do() -> None:
-    assert plan_topic(deleted(finalizer=False)) == Plan()
 
 
 @pytest.mark.parametrize(
@@ -233,30 +215,11 @@ def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
 
 
 class TestProtection:
-    @pytest.mark.parametrize("management", ["Managed", "Paused"])
-    def test_as_long_as_the_topic_exists(self, management: str) -> None:
-        plan = plan_topic(deleted(deletionPolicy="Protect", managementPolicy=management))
-        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
-        assert state(plan)["Stalled"] == "True/DeletionProtected"
-        assert "set deletionPolicy to Retain" in said(plan).message
-
     def test_internal_topics_are_never_deleted(self) -> None:
         name = "__consumer_offsets"
         for policy in ("Delete", "Protect", None):
             subject = deleted(view(topic(name=name)), topicName=name, deletionPolicy=policy)
             assert _released(plan_topic(subject), "TopicRetained")
-
-
-class TestRefusals:
-    def test_deletion_disabled_says_the_way_out(self) -> None:
-        refused = attempt(
-            DeleteTopic("orders", ID),
-            Rejected(Reason.TOPIC_DELETION_DISABLED, "delete.topic.enable is false"),
-            generation=2,
-        )
-        plan = plan_topic(deleted(attempts=[refused]))
-        assert state(plan)["Stalled"] == "True/TopicDeletionDisabled"
-        assert "set deletionPolicy to Retain" in said(plan).message
 
 
 class TestWithoutController:
@@ -268,10 +231,6 @@ class TestWithoutController:
         plan = plan_topic(deleted(view(active=False), waited_s=31))
         assert state(plan)["Reconciling"] == "True/ControllerInactive"
         assert "set deletionPolicy to Retain" in said(plan).message
-
-    def test_and_what_needs_no_controller_is_done(self) -> None:
-        plan = plan_topic(deleted(view(active=False), waited_s=31, deletionPolicy="Retain"))
-        assert _released(plan, "TopicRetained")
 
 
 @pytest.mark.parametrize("topics", [(), (topic(),)], ids=["wholly", "in part"])

@@ -45,15 +45,6 @@ class TestHealth:
             "the brokers"
         )
 
-    def test_leaderless_is_not_ready(self) -> None:
-        plan = self._plan(
-            partition(0, (1, 2), leader=-1, state=PartitionHealth.OFFLINE), partition(1, (2, 1))
-        )
-        assert state(plan)["Ready"] == "False/PartitionsLeaderless"
-        assert state(plan)["Reconciling"] == "True/PartitionsLeaderless"
-        assert state(plan)["Healthy"] == "False/PartitionsLeaderless"
-        assert "on brokers [1, 2]" in said(plan).message
-
     def test_a_topic_that_a_broker_refuses_is_neither_ready_nor_healthy(self) -> None:
         """ZooKeeper shows a leader and a full ISR all the while."""
         refusal = ((2, "UNKNOWN_SERVER_ERROR"),)
@@ -97,12 +88,6 @@ class TestHealth:
         assert state(plan) == {**READY, "Healthy": "False/BrokersUnreached"}
         message = said(plan, ConditionType.HEALTHY).message
         assert "broker 2 has not confirmed that it leads or follows 1 partitions [0]" in message
-
-    def test_without_a_first_leader_it_is_still_being_created(self) -> None:
-        plan = self._plan(
-            partition(0, (1, 2), (), leader=-1, state=PartitionHealth.NEW), partition(1, (2, 1))
-        )
-        assert state(plan)["Ready"] == "False/Creating"
 
     def test_the_sample_is_bounded(self) -> None:
         many = [partition(i, (1, 2)) for i in range(50)]

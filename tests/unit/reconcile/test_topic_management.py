@@ -25,13 +25,6 @@ from tests.unit.reconcile.requests import (
 
 
 class TestConflict:
-    def test_the_older_one_of_two_that_own_nothing_wins(self) -> None:
-        other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
-        plan = plan_topic(request(resource(), view(topic()), config={}, others=[other]))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/ResourceConflict"
-        assert "KafkaTopic shop/elder" in said(plan).message
-
     def test_who_may_be_gone_is_not_said_to_have_to_be_deleted(self) -> None:
         """Its namespace cannot be read any more."""
         other = claim(resource(name="elder", uid="u0"), created="2026-05-01T09:00:00Z")
@@ -77,11 +70,6 @@ class TestAdoption:
             "partitions is 2 instead of 3; config[flush.ms] is unset instead of 1"
         )
 
-    def test_the_finalizer_stands_in_for_a_lost_status(self) -> None:
-        subject = resource(finalizer=True)
-        assert request(subject, view(topic()), config={}).owns_topic
-        assert not request(resource(finalizer=True, adoptionPolicy="Refuse")).owns_topic
-
 
 class TestManagement:
     @pytest.mark.parametrize("policy", ["Paused", "Observe"])
@@ -93,8 +81,3 @@ class TestManagement:
         assert said(plan).status.value == "True"
         assert state(plan)["Synced"] == "False/Drifted"
         assert len(status_of(plan).drift) == 1
-
-    def test_observing_lets_go(self) -> None:
-        plan = plan_topic(request(owned(managementPolicy="Observe"), view(topic()), config={}))
-        assert plan.finalizer is FinalizerAction.REMOVE
-        assert status_of(plan).ownership is None

@@ -6,7 +6,6 @@ import dataclasses
 
 import pytest
 
-from regent.controller.commands import CreateTopic
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType, find_condition
@@ -46,11 +45,6 @@ def test_a_namespace_without_any_rule_is_said_to_have_none() -> None:
     assert message.startswith(
         "spec.topicName: namespace shop may not declare topic clicks: no rule"
     )
-
-
-def test_an_allowed_topic_is_created() -> None:
-    plan = plan_topic(request(resource(topicName="shop.orders"), rules=FORBIDDEN))
-    assert [type(command) for command in plan.commands] == [CreateTopic]
 
 
 def test_what_is_not_allowed_keeps_nobody_from_the_topic() -> None:

@@ -19,7 +19,6 @@ from regent.model.topic_config import BrokerFacts
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.conditions import ConditionType
-from regent.resources.kafka_topic_status import Ownership
 from tests.unit.reconcile.requests import (
     FIRST_ID,
     ID,
@@ -38,12 +37,6 @@ from tests.unit.reconcile.requests import (
 
 
 class TestLimits:
-    def test_partitions_do_not_shrink(self) -> None:
-        plan = plan_topic(request(owned(partitions=1), view(topic()), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Stalled"] == "True/PartitionsDecrease"
-        assert "set partitions to 2" in said(plan).message
-
     def test_a_reassignment_under_way_counts_as_its_target(self) -> None:
         moving = TopicView(
             "orders",
@@ -56,13 +49,6 @@ class TestLimits:
         plan = plan_topic(request(owned(), view(moving), config={}))
         assert state(plan)["Stalled"] == "False/NotStalled"
         assert state(plan)["Synced"] == "True/AsDeclared"
-
-    def test_another_place_needs_another_resource(self) -> None:
-        subject = owned(replicaAssignment=[[1, 2], [3, 1]])
-        plan = plan_topic(request(subject, view(topic()), config={}))
-        assert state(plan)["Stalled"] == "True/ReplicaAssignmentMismatch"
-        assert "have a PartitionReassignment move them" in said(plan).message
-        assert "partition 1 on [2, 1] instead of [3, 1]" in said(plan).message
 
     def test_topic_is_ready_when_only_the_order_of_replicas_differs(self) -> None:
         """A BrokerDrain of the mode Leadership has moved the preferred leader."""
@@ -87,15 +73,6 @@ class TestLimits:
         far = TopicView("orders", ID, (partition(2**31 - 1, (1, 2)),))
         plan = plan_topic(request(owned(), view(far), config={}))
         assert "but no partition 0" in said(plan).message
-
-    @pytest.mark.parametrize("policy", ["Paused", "Observe"])
-    def test_a_missing_number_is_named_where_nothing_is_written(self, policy: str) -> None:
-        holed = TopicView("orders", ID, (partition(0, (1, 2)), partition(7, (2, 1))))
-        plan = plan_topic(request(owned(managementPolicy=policy), view(holed), config={}))
-        assert plan.commands == ()
-        assert state(plan)["Ready"] == "False/InvalidPartitions"
-        assert state(plan)["Stalled"] == "True/InvalidPartitions"
-        assert "no partition 1" in said(plan).message
 
     @pytest.mark.parametrize("policy", ["Managed", "Paused", "Observe"])
     def test_other_numbers_than_declared_are_a_difference(self, policy: str) -> None:
@@ -262,8 +239,3 @@ class TestSpec:
         plan = plan_topic(request(owned(), seen, config={key: value}))
         assert state(plan) == READY
         assert said(plan).message == "the topic is as declared"
-
-    def test_the_topic_is_shown_all_the_same(self) -> None:
-        plan = plan_topic(request(owned(config={"nonsense": 1}), view(topic()), config={}))
-        assert state(plan)["Healthy"] == "True/AllInSync"
-        assert status_of(plan).ownership is Ownership.CREATED

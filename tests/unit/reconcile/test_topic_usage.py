@@ -15,7 +15,6 @@ from regent.reconcile.topics.planning import plan_topic
 from regent.reconcile.topics.request import TopicRequest
 from regent.reconcile.topics.usage import (
     ASKED_AGAIN_S,
-    FRESH_S,
     TopicUsage,
     UsageQuestion,
     blind_spots,
@@ -78,12 +77,6 @@ def test_what_is_not_in_use_is_deleted() -> None:
     assert planned(found()).commands == (DeleteTopic("orders", ID),)
 
 
-def test_an_old_answer_deletes_nothing() -> None:
-    plan = planned(found(FRESH_S))
-    assert plan.commands == ()
-    assert state(plan)["Reconciling"] == "True/Deleting"
-
-
 @pytest.mark.parametrize(
     ("answers", "text"),
     [
@@ -111,13 +104,6 @@ def test_what_is_in_use_or_may_be_is_kept_and_what_keeps_it_is_named(
     assert text in said(plan).message
     assert "to let the resource go and keep the topic, set deletionPolicy" in said(plan).message
     assert plan.requeue_after_s == ASKED_AGAIN_S, "nothing says when that ends"
-
-
-def test_without_the_field_nothing_is_ever_deleted() -> None:
-    plan = planned(found(), deleteWhenIdleSeconds=None)
-    assert plan.commands == ()
-    assert state(plan)["Stalled"] == "True/DeletionProtected"
-    assert "topic orders exists" in said(plan).message
 
 
 def test_a_paused_resource_deletes_nothing() -> None:

@@ -126,29 +126,8 @@ class TestCreation:
         sent = attempt(command, outcome, retry_in_s=2, brokers=view(brokers=4).brokers)
         assert plan_topic(request(attempts=[sent])).commands == ()
 
-    def test_a_transient_refusal_reconciles(self) -> None:
-        (command,) = plan_topic(request()).commands
-        refusal = Rejected(Reason.ZOOKEEPER_UNAVAILABLE, "no server answered")
-        plan = plan_topic(request(attempts=[attempt(command, refusal, retry_in_s=2)]))
-        assert state(plan)["Reconciling"] == "True/ZooKeeperUnavailable"
-        assert state(plan)["Stalled"] == "False/NotStalled"
-        assert plan.requeue_after_s == 2
-
 
 class TestWhatTheViewCannotTell:
-    def test_while_loading_a_missing_topic_means_nothing(self) -> None:
-        plan = plan_topic(request(owned(), view(complete=False), waited_s=120))
-        assert plan.commands == ()
-        assert state(plan) == {
-            "Ready": "False/ClusterLoading",
-            "Reconciling": "True/ClusterLoading",
-            "Stalled": "False/NotStalled",
-            "Synced": "Unknown/Unknown",
-            "Healthy": "Unknown/Unknown",
-        }
-        assert status_of(plan).topic_id == topic_id_to_text(ID)
-        assert status_of(plan).ownership is Ownership.CREATED
-
     @pytest.mark.parametrize("cluster_id", ["cluster-a", None])
     def test_what_the_controller_before_has_said_is_left_alone_for_a_while(
         self, cluster_id: str | None
@@ -227,11 +206,6 @@ class TestExisting:
             == status_of(plan).to_api()
         )
 
-    def test_saying_the_same_again_changes_nothing(self) -> None:
-        first = plan_topic(request(owned(), view(topic()), config={}))
-        again = plan_topic(request(owned(status=after(first)), view(topic()), config={}))
-        assert again.status == first.status
-
     def test_it_grows(self) -> None:
         plan = plan_topic(request(owned(partitions=4), view(topic()), config={}))
         assert plan.commands == (CreatePartitions("orders", 4),)
@@ -266,14 +240,6 @@ class TestExisting:
         corrected = plan_topic(request(told, view(topic()), config={"retention.ms": "5"}))
         assert not corrected.status_first
         assert corrected.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
-
-    def test_what_the_resource_changes_is_not_shown_first(self) -> None:
-        declared = owned(config={"retention.ms": 1})
-        synced = plan_topic(request(declared, view(topic()), config={"retention.ms": "1"}))
-        edited = owned(generation=2, config={"retention.ms": 5}, status=after(synced))
-        plan = plan_topic(request(edited, view(topic()), config={"retention.ms": "1"}))
-        assert plan.commands
-        assert not plan.status_first
 
     @pytest.mark.parametrize("policy", ["Managed", "Observe"])
     def test_configuration_is_as_declared_when_only_its_text_differs(self, policy: str) -> None:
@@ -323,15 +289,6 @@ class TestExisting:
         ended = plan_topic(request(owned(status=after(plan)), view(topic()), config=config))
         assert ended.commands == (AlterTopicConfig("orders", remove=(FOLLOWER_REPLICAS,)),)
 
-    def test_one_refused_command_does_not_hold_up_the_other(self) -> None:
-        subject = owned(partitions=4, config={"retention.ms": 1})
-        refused = attempt(
-            CreatePartitions("orders", 4), Rejected(Reason.REASSIGNMENT_IN_PROGRESS, "moving")
-        )
-        plan = plan_topic(request(subject, view(topic()), config={}, attempts=[refused]))
-        assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
-        assert state(plan)["Reconciling"] == "True/ReassignmentInProgress"
-
 
 class TestBrokersThatAreNotAlive:
     """A dead broker comes back: nothing is wrong with the resource."""
@@ -354,8 +311,3 @@ class TestBrokersThatAreNotAlive:
         plan = plan_topic(request(subject, view(topic()), config={}))
         assert plan.commands == (AlterTopicConfig("orders", {"retention.ms": "1"}),)
         assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
-
-    def test_existing_partitions_need_no_live_broker(self) -> None:
-        subject = owned(replicaAssignment=[[1, 9], [2, 1]])
-        plan = plan_topic(request(subject, view(topic((1, 9), (2, 1))), config={}))
-        assert state(plan)["Stalled"] == "False/NotStalled"

@@ -14,6 +14,7 @@ import pytest
 from regent.zookeeper.settings import TlsSettings
 from regent.zookeeper.tls import connect, explained
 from sandbox.pki import Authority, TlsFiles
+from tests.support.waiting import DEADLINE_S
 
 
 @contextlib.contextmanager
@@ -50,7 +51,7 @@ def test_unaccepted_certificate_names_the_remedy(mistake: str, remedy: str, tmp_
     tls = TlsSettings(ca_file=str(trusted.certificate))
     with server(shown.issue("server", is_expired=mistake == "expired")) as port:
         with pytest.raises(OSError, match=remedy) as raised:
-            connect(("127.0.0.1", port), tls, hostname=host, timeout_s=30)
+            connect(("127.0.0.1", port), tls, hostname=host, timeout_s=DEADLINE_S)
         assert str(raised.value).startswith(f"{host}:{port}: ")
 
 

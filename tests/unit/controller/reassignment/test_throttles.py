@@ -288,17 +288,6 @@ class TestWhatCannotBeWritten:
         assert cluster.stored().target_replicas == (2, 3)
         assert_nothing_is_left(cluster)
 
-    def test_a_removal_that_failed_is_tried_again(self) -> None:
-        cluster = Cluster((1, 2)).start()
-        cluster.alter({T0: (2, 3)}, throttle=RATE)
-        good = cluster.world.node(paths.broker_config(3))
-        cluster.world.put(paths.broker_config(3), b"{")
-        cluster.sync(1, 2, 3)
-        assert cluster.world.log.errors("Throttles of brokers not changed")
-        cluster.world.put(paths.broker_config(3), good.data)
-        cluster.world.run(process_watch_check(cluster.active))
-        assert_nothing_is_left(cluster)
-
 
 def test_what_others_throttle_stays() -> None:
     cluster = Cluster((1, 2)).start()

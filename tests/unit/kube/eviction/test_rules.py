@@ -72,10 +72,6 @@ def test_blockers_are_named() -> None:
     assert "(2 blockers; t-3: UnderReplicated: one replica)" in decision.verdict.message
 
 
-def test_a_drained_broker_s_pod_may_be_evicted() -> None:
-    assert is_allowed(decided(drain(made_for=POD, drained=True)))
-
-
 def test_a_pod_that_is_ready_is_none_of_a_broker_that_the_cluster_does_not_have() -> None:
     """Its broker has another id, and is not drained."""
     unknown = drain(made_for=POD, drained=True, reason="BrokersUnknown")

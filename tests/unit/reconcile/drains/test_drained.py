@@ -75,14 +75,6 @@ def test_a_drained_broker_that_nothing_changes_about_costs_no_write() -> None:
     assert (plan.commands, plan.requeue_after_s) == ((), None)
 
 
-def test_brokers_without_replicas_are_drained_at_once() -> None:
-    cluster = Cluster({"t": [(1, 2)]})
-    drain = Drain(cluster, 4, 17)
-    drain.settle()
-    assert drain.is_in(DrainPhase.DRAINED)
-    assert drain.status.plan is None
-
-
 def test_what_comes_to_a_drained_broker_later_has_the_whole_time_again() -> None:
     cluster = Cluster({"t": [(1,)]})
     drain = Drain(cluster, 1, timeoutSeconds=60)

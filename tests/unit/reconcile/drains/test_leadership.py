@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import AlterPartitionReassignments, ElectLeaders
+from regent.controller.commands import ElectLeaders
 from regent.model.partition import TopicPartition
 from regent.reconcile.drains.claims import claim_of
 from regent.reconcile.drains.planning import plan_drain
@@ -35,16 +35,6 @@ def test_leaders_and_preferred_leaders_move_and_no_replica_does() -> None:
     assert drain.truth()["ReplicasMoved"] == "False/ReplicasStay"
 
 
-def test_a_leader_that_is_not_preferred_is_relieved_by_an_election_alone() -> None:
-    cluster = Cluster({"t": []})
-    cluster.topics["t"] = [partition(0, (2, 1), leader=1)]
-    drain = drain_of(cluster, 1)
-    drain.finish()
-    assert leaders(cluster) == [2]
-    assert cluster.asked == []
-    assert drain.is_in(DrainPhase.DRAINED)
-
-
 @pytest.mark.parametrize(
     "trouble", [{"uninformed": (2,)}, {"refusals": ((2, "UNKNOWN_SERVER_ERROR"),)}]
 )
@@ -63,15 +53,6 @@ def test_a_broker_is_not_drained_while_who_is_to_lead_instead_does_not(
     cluster.topics["t"] = [partition(0, (2, 1))]
     drain.finish()
     assert drain.is_in(DrainPhase.DRAINED)
-
-
-def test_the_next_leader_is_one_that_is_in_sync() -> None:
-    cluster = Cluster({"t": []}, brokers=3)
-    cluster.topics["t"] = [partition(0, (1, 2, 3), (1, 3))]
-    drain = drain_of(cluster, 1)
-    drain.finish()
-    assert leaders(cluster) == [3]
-    assert cluster.replicas("t") == [(3, 2, 1)]
 
 
 @pytest.mark.parametrize(
@@ -302,25 +283,3 @@ def test_it_is_undone_in_the_order_of_the_first_beginning() -> None:
     drain.finish()
     assert cluster.replicas("t") == [(1, 2, 3)]
     assert leaders(cluster) == [1]
-
-
-def test_partitions_on_their_way_are_waited_for() -> None:
-    cluster = Cluster({"t": [(1, 2)]})
-    cluster.carry_out(AlterPartitionReassignments({TopicPartition("t", 0): (1, 3)}))
-    drain = drain_of(cluster, 1)
-    drain.settle()
-    assert drain.blockers == {"t-0": "ReassignmentInProgress"}
-    drain.finish()
-    assert drain.is_in(DrainPhase.DRAINED)
-
-
-def test_the_order_that_a_reassignment_gives_is_changed_when_that_is_over() -> None:
-    cluster = Cluster({"t": [(1, 2), (1, 3)]})
-    drain = drain_of(cluster, 1)
-    drain.moved_by_others = {TopicPartition("t", 0): "shop/move"}
-    drain.finish()
-    assert cluster.replicas("t") == [(1, 2), (3, 1)]
-    assert drain.blockers == {"t-0": "ReassignmentInProgress"}
-    drain.moved_by_others = {}
-    drain.finish()
-    assert leaders(cluster) == [2, 3]

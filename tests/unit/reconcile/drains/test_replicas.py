@@ -15,31 +15,10 @@ from tests.unit.reconcile.requests import status_of
 RACKS = ("a", "a", "b", "b", "c")
 
 
-def test_every_replica_leaves_and_nothing_else_is_moved() -> None:
-    cluster = Cluster({"t": [(1, 2), (2, 3), (3, 1)], "u": [(4,), (1,)]})
-    drain = Drain(cluster, 1)
-    drain.finish()
-    assert cluster.on(1) == 0
-    assert cluster.replicas("t")[1] == (2, 3)
-    assert cluster.replicas("u")[0] == (4,)
-    assert [len(replicas) for replicas in cluster.replicas("t")] == [2, 2, 2]
-    assert len(cluster.asked) == 3
-    assert drain.is_in(DrainPhase.DRAINED)
-    assert drain.truth()["Drained"] == "True/BrokersDrained"
-
-
 def test_the_load_is_spread_and_so_are_the_preferred_leaders() -> None:
     cluster = Cluster({"t": [(1,)] * 12}, brokers=4)
     Drain(cluster, 1).finish()
     assert sorted(cluster.replicas("t")) == [(2,)] * 4 + [(3,)] * 4 + [(4,)] * 4
-
-
-def test_a_replica_stays_in_its_rack_or_goes_to_one_that_is_not_used() -> None:
-    cluster = Cluster({"t": [(1, 3), (1, 5), (3, 1)]}, brokers=5, racks=RACKS)
-    Drain(cluster, 1).finish()
-    rack_of = dict(enumerate(RACKS, start=1))
-    for replicas in cluster.replicas("t"):
-        assert len({rack_of[b] for b in replicas}) == 2
 
 
 def test_a_rack_counts_though_its_broker_gets_nothing() -> None:
@@ -99,18 +78,6 @@ def test_a_broker_that_is_down_can_be_drained() -> None:
     assert drain.is_in(DrainPhase.DRAINED)
 
 
-def test_what_nothing_can_be_copied_from_waits_and_keeps_nothing_else_waiting() -> None:
-    cluster = Cluster({"t": [(1,), (1, 2)]}, brokers=4)
-    cluster.stop(1)
-    drain = Drain(cluster, 1)
-    drain.finish()
-    assert cluster.replicas("t")[0] == (1,)
-    assert 1 not in cluster.replicas("t")[1]
-    assert drain.blockers == {"t-0": "PartitionsLeaderless"}
-    assert not drain.holds(ConditionType.DRAINED)
-    assert drain.truth()["Reconciling"] == "True/PartitionsLeaderless"
-
-
 def test_nothing_begins_before_the_brokers_are_cordoned() -> None:
     cluster = Cluster({"t": [(1,)]})
     drain = Drain(cluster, 1)
@@ -130,16 +97,6 @@ def test_in_client_mode_the_cordon_is_regents_own_and_says_so() -> None:
     drain = Drain(cluster, 1)
     drain.settle()
     assert drain.truth()["Cordoned"] == "True/CordonedForRegent"
-
-
-def test_the_plan_is_stored_before_anything_is_moved() -> None:
-    cluster = Cluster({"t": [(1,), (1,)]})
-    drain = Drain(cluster, 1)
-    drain.cluster.cordoned = (1,)
-    plan = drain.plan()
-    assert plan.status_first
-    assert plan.commands == ()
-    assert present(status_of(plan).plan).partitions == 2
 
 
 def test_what_leaves_is_throttled_as_the_drain_has_it_also_what_is_on_its_way() -> None:

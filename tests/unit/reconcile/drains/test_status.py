@@ -125,14 +125,6 @@ def test_nothing_is_done_and_nothing_is_claimed_without_a_view_of_the_cluster(
     assert state(plan)["Drained"] == "Unknown/Unknown"
 
 
-def test_what_the_controller_before_has_said_is_left_alone_while_the_cluster_is_read() -> None:
-    drain = drained()
-    drain.cluster.is_complete = False
-    drain.absence = Absence(for_s=20, unknown_after_s=120)
-    plan = drain.plan()
-    assert (plan.status, plan.commands, plan.requeue_after_s) == (None, (), 100)
-
-
 def test_after_a_while_without_a_controller_nothing_is_known(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

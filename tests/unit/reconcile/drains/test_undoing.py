@@ -30,19 +30,6 @@ def test_what_was_moved_goes_back_however_far_the_drain_was(arrived: int) -> Non
     assert drain.claims == (), "another drain may have the broker"
 
 
-def test_going_back_keeps_the_limits_and_says_that_it_is_under_way() -> None:
-    cluster = Cluster({"t": [(1,)] * 6})
-    drain = Drain(cluster, 1, concurrency={"total": 2})
-    drain.finish()
-    drain.change(desiredState="Undone")
-    drain.settle()
-    assert len(cluster.moving()) == 2
-    assert drain.is_in(DrainPhase.UNDOING)
-    assert drain.truth()["Reconciling"] == "True/Undoing"
-    drain.finish()
-    assert cluster.on(1) == 6
-
-
 def test_what_somebody_else_has_moved_since_is_left_and_named() -> None:
     cluster = Cluster({"t": [(1, 2), (1, 3)]})
     drain = Drain(cluster, 1)
@@ -73,14 +60,6 @@ def test_a_broker_that_is_down_is_waited_for() -> None:
     assert cluster.replicas("t") == [(1, 2)]
 
 
-def test_a_drain_that_has_moved_nothing_is_undone_at_once() -> None:
-    cluster = Cluster({"t": [(1, 2)]})
-    drain = Drain(cluster, 1, desiredState="Undone")
-    drain.settle()
-    assert drain.is_in(DrainPhase.UNDONE)
-    assert cluster.asked == []
-
-
 def test_after_it_was_undone_it_can_be_drained_anew_by_another_plan() -> None:
     cluster = Cluster({"t": [(1, 2)]})
     drain = Drain(cluster, 1)
@@ -107,19 +86,3 @@ def test_the_origin_of_what_came_later_is_recorded_too() -> None:
     assert cluster.replicas("t") == [(1, 2)]
     assert not cluster.moving()
     assert TopicPartition("new", 0) in {tp for tp, _ in cluster.asked}
-
-
-def test_what_a_reassignment_moves_goes_back_when_that_is_over() -> None:
-    cluster = Cluster({"t": BEFORE})
-    drain = Drain(cluster, 1)
-    drain.finish()
-    arrived = cluster.replicas("t")[0]
-    drain.moved_by_others = {TopicPartition("t", 0): "shop/move"}
-    drain.change(desiredState="Undone")
-    drain.finish()
-    assert cluster.replicas("t") == [arrived, *BEFORE[1:]]
-    assert drain.is_in(DrainPhase.UNDOING)
-    assert "t-0: PartitionReassignment shop/move moves it" in drain.message
-    drain.moved_by_others = {}
-    drain.finish()
-    assert cluster.replicas("t") == BEFORE

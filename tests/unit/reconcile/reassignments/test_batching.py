@@ -28,11 +28,6 @@ def begun(moves: list[MoveStatus], traffic: Traffic | None = None, **limits: obj
     return [tp.partition for tp in next_batch(moves, traffic or Traffic(), concurrency)]
 
 
-def test_a_broker_receives_no_more_copies_than_allowed() -> None:
-    moves = pending(((1, 2), (1, 4)), ((2, 3), (2, 4)), ((3, 1), (3, 4)), ((3, 2), (3, 5)))
-    assert begun(moves, perBroker=2) == [0, 1, 3]
-
-
 def test_a_move_that_copies_nothing_needs_no_room_at_a_broker() -> None:
     traffic = Traffic()
     traffic.add((2, 3), leader=1)

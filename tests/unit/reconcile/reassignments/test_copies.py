@@ -92,12 +92,6 @@ def test_nobody_is_asked_about_what_is_not_copied() -> None:
     assert questions((PLAN,), leaderless) == {1: frozenset({tp(1)})}
 
 
-def test_bytes_of_all_copies_count_also_those_that_wait() -> None:
-    ledger = seen(CopyLedger(), ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 250}}, after_s=0)
-    assert figures(PLAN, ONE_MOVES, ledger) == CopyFigures(1600, 250)
-    assert figures(PLAN, ONE_THERE, ledger) == CopyFigures(1600, 1000), "in sync is all of it"
-
-
 def test_the_rate_and_the_end_follow_from_what_copies_have_got() -> None:
     first = seen(CopyLedger(), ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 200}}, after_s=0)
     second = seen(first, ONE_MOVES, {1: {0: 1000, 1: 600}, 3: {0: 500}}, after_s=10)

@@ -14,12 +14,9 @@ from regent.controller.commands import AlterPartitionReassignments, FoundPartiti
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment
-from regent.reconcile.other_regent import inactive
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
-from regent.reconcile.reassignments.status import blind_status
-from regent.reconcile.request import Absence
 from regent.resources.partition_reassignment import PartitionReassignment
 from regent.resources.partition_reassignment_status import Phase
 from tests.support.present import present
@@ -80,22 +77,6 @@ def test_what_the_view_shows_is_sent_with_the_targets() -> None:
     (command,) = plan_reassignment(request(running(), ORIGIN)).commands
     assert isinstance(command, AlterPartitionReassignments)
     assert command.found.keys() == command.targets.keys()
-
-
-def test_it_is_completed_when_every_partition_has_the_replicas_of_the_plan() -> None:
-    plan = plan_reassignment(request(running(), view(orders((1, 3), (4, 1), (5, 3)), brokers=5)))
-    assert status_of(plan).phase is Phase.COMPLETED
-    assert status_of(plan).finished_at == "2026-05-01T12:00:00Z"
-    assert (status_of(plan).summary, status_of(plan).partitions) == ("3/3", ())
-    assert state(plan) == {
-        "Ready": "True/Reassigned",
-        "Reconciling": "False/Idle",
-        "Stalled": "False/NotStalled",
-        "PlanReady": "True/Planned",
-        "Approved": "True/PlanApproved",
-        "Executing": "False/Reassigned",
-        "Completed": "True/Reassigned",
-    }
 
 
 @pytest.mark.parametrize(
@@ -201,13 +182,6 @@ def test_cancelling_half_way_goes_back_one_stage() -> None:
     assert targets(plan_reassignment(request(subject, seen))) == {tp(0): (1, 2, 4)}
 
 
-def test_cancelling_what_has_arrived_is_too_late() -> None:
-    plan = plan_reassignment(
-        request(running(desiredState="Cancelled"), view(orders((1, 3), (4, 1), (5, 3)), brokers=5))
-    )
-    assert status_of(plan).phase is Phase.COMPLETED
-
-
 def test_a_reassignment_of_another_tool_is_shown_and_left_alone() -> None:
     seen = view(orders(moved(0, (1, 2), (2, 5)), (4, 1), (5, 3)), brokers=5)
     for desired in ("Running", "Cancelled", "Paused"):
@@ -256,13 +230,6 @@ def test_drift_stops_the_execution_and_is_named(seen: ClusterView) -> None:
     assert state(plan)["Completed"].startswith("False")
 
 
-def test_drift_stops_only_after_what_is_on_its_way_has_arrived() -> None:
-    seen = view(orders((1, 5), moved(1, (2, 1), (4, 1)), (1, 2)), brokers=5)
-    plan = plan_reassignment(request(running(), seen))
-    assert targets(plan) == {}
-    assert state(plan)["Reconciling"] == "True/PartitionsDrifted"
-
-
 def test_drift_may_be_skipped_and_the_reassignment_is_never_completed_then() -> None:
     subject = running(onDrift="Skip")
     plan = plan_reassignment(request(subject, DRIFT["moved elsewhere"]))
@@ -308,29 +275,11 @@ def test_what_is_incomplete_moves_nothing_again_that_had_arrived(seen: ClusterVi
     assert "orders-1" in message(plan)
 
 
-def test_what_is_incomplete_stays_so_after_a_time_without_a_controller() -> None:
-    subject = incomplete()
-    status = blind_status(request(subject, BACK), inactive(Absence(), "nothing moves"))
-    assert status.phase is Phase.INCOMPLETE
-    plan = plan_reassignment(request(subject.model_copy(update={"status": status}), BACK))
-    assert targets(plan) == {}
-    assert status_of(plan).phase is Phase.INCOMPLETE
-
-
 def test_what_is_incomplete_goes_on_once_its_spec_is_changed() -> None:
     subject = incomplete()
     metadata = subject.metadata.model_copy(update={"generation": 2})
     changed = subject.model_copy(update={"metadata": metadata})
     assert targets(plan_reassignment(request(changed, BACK))) == {tp(1): (4, 1)}
-
-
-def test_moves_to_a_dead_broker_wait_and_say_so() -> None:
-    seen = view(orders((1, 2), moved(1, (2, 1), (4, 1)), (1, 2)), brokers=3)
-    plan = plan_reassignment(request(running(), seen))
-    assert targets(plan) == {tp(0): (1, 3)}
-    assert state(plan)["Reconciling"] == "True/BrokersUnavailable"
-    assert "orders-1: brokers [4] are not alive" in message(plan)
-    assert "orders-2: brokers [5] are not alive" in message(plan)
 
 
 def test_nothing_goes_to_a_broker_that_shuts_down() -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import ReassignmentRequest
-from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
 from regent.resources.partition_reassignment import PartitionReassignment, PartitionReassignmentSpec
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus, Phase
 from tests.support.kstatus import kstatus
@@ -86,13 +85,6 @@ def test_every_phase_is_what_kstatus_takes_it_for(phase: Phase) -> None:
     for generation, expected in ((1, REQUESTS[phase][1]), (2, "InProgress")):
         body = {"metadata": {"generation": generation}, "status": status.to_api()}
         assert kstatus(body) == expected
-
-
-@pytest.mark.parametrize("phase", Phase)
-def test_waiting_for_the_end_ends_when_it_was_completed_and_is_not_undone(phase: Phase) -> None:
-    found = present(find_condition(status_in(phase).conditions, ConditionType.COMPLETED))
-    is_completed = phase in (Phase.COMPLETED, Phase.UNDO_REFUSED)
-    assert (found.status is ConditionStatus.TRUE) == is_completed
 
 
 def test_the_page_says_what_the_conditions_of_each_phase_are() -> None:

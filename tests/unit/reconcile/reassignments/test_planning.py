@@ -137,15 +137,6 @@ def test_what_is_there_already_is_no_part_of_the_plan() -> None:
     )
 
 
-def test_with_nothing_to_move_it_is_completed() -> None:
-    plan = plan_reassignment(request(manual(assignments=assign((1, 2))), SEEN))
-    assert status_of(plan).phase is Phase.COMPLETED
-    assert (state(plan)["Ready"], state(plan)["Completed"]) == (
-        "True/Reassigned",
-        "True/Reassigned",
-    )
-
-
 def test_a_plan_where_regent_chooses_stays_as_long_as_it_can_be_executed() -> None:
     subject = manual(replicationFactor={"orders": 3})
     seen = view(orders((1, 2), (2, 1)), brokers=5)
@@ -210,13 +201,6 @@ def test_a_reassignment_that_shall_not_run_does_not_begin(
     assert not plan.commands
     assert status_of(plan).phase is phase
     assert (state(plan)["Ready"], state(plan)["Completed"][:6]) == (ready, "False/")
-
-
-def test_what_was_cancelled_before_it_began_waits_for_nothing() -> None:
-    subject = resource(assignments=assign((1, 9)), desiredState="Cancelled")
-    plan = plan_reassignment(request(subject, SEEN, configs={}))
-    assert state(plan)["Ready"] == "True/ReassignmentCancelled"
-    assert not plan.commands
 
 
 def test_a_reassignment_that_was_completed_stays_so_whatever_becomes_of_the_cluster() -> None:

@@ -31,7 +31,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
     AUTOMATIC,
     message,
     orders,
-    racked,
     request,
     targets,
     tp,
@@ -80,18 +79,6 @@ def test_a_plan_is_ordered_with_the_options_of_the_spec() -> None:
     assert status_of(plan).phase is Phase.PENDING
 
 
-def test_the_same_is_ordered_again_and_again_and_another_once_brokers_differ() -> None:
-    subject = rebalance()
-    assert reconciled(subject).planning == reconciled(subject).planning
-    other = racked(SEEN, "a", "b", "c")
-    assert reconciled(subject, other).planning != reconciled(subject).planning
-
-
-def test_cordoned_brokers_get_nothing() -> None:
-    seen = msgspec.structs.replace(SEEN, cordoned=(2, 9))
-    assert order(rebalance({"excludedBrokers": [3]}), seen).goals.excluded == (2, 3)
-
-
 def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
     subject = rebalance(approval=MANUAL)
     result = dataclasses.replace(
@@ -113,13 +100,6 @@ def test_a_plan_waits_for_its_approval_with_what_the_planner_says() -> None:
     assert plan.planning is not None, "the outcome is needed until the plan is stored"
     ready = next(c for c in status_of(plan).conditions if c.type == "PlanReady")
     assert "ReplicaDistributionGoal: broker 1 has 9, at most 8" in ready.message
-
-
-def test_a_stored_plan_is_kept_and_nothing_is_planned_while_it_waits() -> None:
-    subject = awaiting()
-    plan = reconciled(subject)
-    assert plan.planning is None
-    assert plan.status == subject.status
 
 
 def test_other_brokers_or_topics_are_no_reason_to_plan_again() -> None:
@@ -148,17 +128,6 @@ def test_stored_plan_is_dropped_when_the_rules_forbid_a_topic_of_it() -> None:
     assert (status_of(plan).phase, status_of(plan).plan, plan.commands) == (Phase.PENDING, None, ())
     assert plan.planning == order(approved)
     assert "topic_name_rules do not let namespace shop move topic orders" in plan.events[0].message
-
-
-def test_a_plan_that_was_out_of_date_when_it_came_is_made_again_after_a_pause() -> None:
-    subject = rebalance()
-    elsewhere = view(orders((2, 3), (1, 2), (1, 3)))
-    plan = reconciled(subject, elsewhere, outcome(subject, age_s=4.0))
-    assert (plan.planning, plan.requeue_after_s) == (order(subject), 6.0)
-    plan = reconciled(subject, elsewhere, outcome(subject, age_s=10.0))
-    assert plan.planning == order(subject).again()
-    plan = reconciled(subject, elsewhere, outcome(subject, age_s=0.0, attempt=3))
-    assert plan.requeue_after_s == 40.0
 
 
 @pytest.mark.parametrize(
@@ -278,14 +247,6 @@ def test_what_will_go_wrong_is_said_before_all_else() -> None:
     assert present(status_of(plan).rebalance).remarks == ("no room", "loads are old", "no size")
 
 
-def test_what_was_planned_for_other_brokers_is_not_used() -> None:
-    subject = rebalance()
-    refused = outcome(subject, InfeasibleGoals(("too few racks",)))
-    plan = reconciled(subject, racked(SEEN, "a", "b", "c"), refused)
-    assert state(plan)["Reconciling"] == "True/Planning"
-    assert plan.planning == order(subject, racked(SEEN, "a", "b", "c"))
-
-
 def test_a_plan_without_changes_completes_at_once() -> None:
     subject = rebalance(approval=MANUAL)
     plan = reconciled(subject, planned=outcome(subject, PlannedChanges(())))
@@ -328,14 +289,6 @@ def test_an_approved_plan_is_executed_and_its_leaders_are_elected() -> None:
     assert state(done)["Completed"] == "True/Reassigned"
 
 
-def test_a_leader_that_cannot_be_elected_is_not_waited_for() -> None:
-    subject = rebalance()
-    running = stored(subject, reconciled(subject, planned=outcome(subject)))
-    lagging = partition(1, (2, 1), (1,), leader=1)
-    done = reconciled(running, view(orders((3, 2), lagging, (1, 3))))
-    assert state(done)["Completed"] == "True/Reassigned"
-
-
 def test_what_is_incomplete_elects_no_leaders_any_more() -> None:
     """Whoever changes leaders then is not fought with."""
     subject = rebalance(onDrift="Skip")
@@ -358,12 +311,6 @@ def test_only_an_election_is_a_plan_too() -> None:
     assert plan.status_first
     electing = reconciled(stored(subject, plan), seen)
     assert electing.commands == (ElectLeaders(ElectionType.PREFERRED, (tp(0),)),)
-
-
-def test_a_cancelled_rebalance_orders_nothing() -> None:
-    plan = reconciled(rebalance(desiredState="Cancelled"))
-    assert plan.planning is None
-    assert state(plan)["Ready"] == "True/ReassignmentCancelled"
 
 
 def test_the_topics_of_the_stored_plan_are_those_of_the_resource() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from regent.controller.view import ClusterView
 from regent.model.partition import TopicPartition
-from regent.reconcile.reassignments.move_plan import Move, MovePlan, RoomOrder, read_plan
+from regent.reconcile.reassignments.move_plan import Move, MovePlan, RoomOrder
 from regent.reconcile.reassignments.room import with_room
 from regent.reconcile.reassignments.stages import MoveState, statuses
 from regent.reconcile.reassignments.status import stored_plan
@@ -204,20 +204,6 @@ def test_a_topic_that_cannot_be_read_has_not_left() -> None:
     assert waiting(seen, plan) == [(MoveState.PENDING, True), (MoveState.BLOCKED, False)]
 
 
-def test_it_ends_incomplete_without_what_has_no_room() -> None:
-    moves = [Move("t", 0, 1, (1, 2), (3, 2)), Move("t", 1, 1, (3, 2), (4, 2))]
-    moves.append(Move("t", 2, 1, (1, 2), (1, 4)))
-    batches = {tp(0, "t"): 2, tp(1, "t"): 1, tp(2, "t"): 2}
-    job = executed(MovePlan.of("cluster-a", moves).in_batches([3], batches), onDrift="Skip")
-    job.cluster.topics["t"][1] = msgspec.structs.replace(
-        job.cluster.topics["t"][1], replicas=(3, 1), isr=(3, 1)
-    )
-    run(job, random.Random(1), lambda: None)
-    assert job.is_in(Phase.INCOMPLETE)
-    assert job.cluster.replicas("t") == [(1, 2), (3, 1), (1, 4)]
-    assert "t-0: broker 3 has no room for it" in job.message
-
-
 def test_only_what_has_to_wait_is_kept() -> None:
     moves = [
         Move("a", 0, 1, (1,), (2,)),
@@ -232,12 +218,3 @@ def test_only_what_has_to_wait_is_kept() -> None:
     )
     for brokers, batches in (([], {a: 2, b: 1}), ([2], {a: 1, b: 1}), ([2], {a: 1, b: 2})):
         assert plan.in_batches(brokers, batches) == plan
-
-
-def test_it_is_no_part_of_the_hash_and_is_stored() -> None:
-    plan = chained()
-    without = dataclasses.replace(plan, room=None)
-    assert plan.hash == without.hash, "the same moves"
-    assert plan.document != without.document
-    assert read_plan(plan.document, expected_hash=plan.hash) == plan
-    assert read_plan(without.document, expected_hash=plan.hash) == without

@@ -58,24 +58,6 @@ def test_the_replicas_in_the_cluster_say_how_far_a_move_is(shown: object, state:
     assert bool(status.problem) == (state in (MoveState.DRIFTED, MoveState.BLOCKED))
 
 
-@pytest.mark.parametrize(
-    ("replicas", "one_by_one", "goal"),
-    [
-        ((1, 2, 3), False, (4, 5, 1)),
-        ((1, 2, 3), True, (1, 2, 4)),
-        ((3, 2, 1), True, (1, 2, 4)),
-        ((1, 2, 4), True, (4, 5, 1)),
-        ((1, 2, 4), False, (4, 5, 1)),
-        ((5, 1, 4), True, (4, 5, 1)),
-    ],
-)
-def test_a_move_goes_on_from_where_it_is(
-    replicas: tuple[int, ...], one_by_one: bool, goal: tuple[int, ...]
-) -> None:
-    status = status_of(MOVE, orders(replicas))
-    assert status.next_goal(one_by_one=one_by_one) == goal
-
-
 def test_a_partition_on_its_way_knows_where_it_came_from_in_the_order_of_the_plan() -> None:
     status = status_of(MOVE, orders(moved(0, (1, 2, 3), (4, 5, 1))))
     assert (status.stage, status.goal) == ((1, 2, 3), (4, 5, 1))

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import msgspec
 import pytest
 
-from regent.controller.commands import AlterPartitionReassignments, FoundPartition
+from regent.controller.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S, Pace
 from regent.reconcile.reassignments.planning import plan_reassignment
@@ -120,16 +120,6 @@ def test_of_two_resources_that_move_the_same_partition_the_first_says_its_rate()
         assert asked == (RATE if spec else 0, {tp(0)})
 
 
-def test_another_rate_is_asked_for_only_as_long_as_the_partition_is_on_its_way() -> None:
-    """What is cancelled at the same moment must not begin to move again."""
-    plan = plan_reassignment(
-        request(running(throttle=THROTTLE), on_its_way(5, second=partition(1, (4, 1))))
-    )
-    (command,) = plan.commands
-    assert isinstance(command, AlterPartitionReassignments)
-    assert command.found == {tp(0): FoundPartition(7, ReplicaAssignment((1, 3, 2), (3,), (2,)))}
-
-
 class TestAdaptive:
     SPEC: ClassVar[dict[str, Any]] = {
         "throttle": {"adaptive": {"minimum": 2_000_000, "maximum": 50_000_000}}
@@ -144,10 +134,6 @@ class TestAdaptive:
         plan = self.planned(ORIGIN)
         assert commands(plan) == [(8_000_000, {tp(0)})]
         assert "may copy 8,000,000 bytes a second (spec.throttle): lowered, since" in message(plan)
-
-    def test_what_is_under_way_gets_it(self) -> None:
-        assert commands(self.planned(on_its_way(16_000_000))) == [(8_000_000, {tp(0)})]
-        assert commands(self.planned(on_its_way(8_000_000))) == []
 
     def test_it_is_looked_at_again_though_nothing_happens(self) -> None:
         assert self.planned(on_its_way(8_000_000)).requeue_after_s == CHECKED_EVERY_S

@@ -20,7 +20,7 @@ from regent.resources.partition_reassignment import (
     parse_partition_reassignment,
 )
 from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp
-from tests.unit.reconcile.requests import partition, view
+from tests.unit.reconcile.requests import view
 
 
 def plan(*moves: tuple[int, tuple[int, ...], tuple[int, ...]]) -> dict[str, str]:
@@ -128,12 +128,6 @@ def test_one_whose_partitions_have_arrived_elects_leaders() -> None:
     assert found(body("a"), seen=view(orders((3, 2)))) == UnderWay(("shop/a",))
 
 
-def test_one_that_waits_for_the_end_of_a_cordon_does_not_go_on() -> None:
-    cordoned = msgspec.structs.replace(SEEN, cordoned=(3,))
-    waits = "orders-0: a BrokerDrain has cordoned brokers [3]"
-    assert found(body("a"), seen=cordoned) == held("a", waits, tp(0))
-
-
 def test_one_that_is_paused_begins_nothing_and_what_is_on_its_way_arrives() -> None:
     paused = {**body("a", plan=plan((0, (1, 2), (3, 2)), (1, (1, 2), (3, 2))))}
     paused["spec"] = {**paused["spec"], "desiredState": "Paused"}
@@ -162,8 +156,3 @@ def test_one_that_waits_for_another_goes_on_if_that_does() -> None:
         "shop/stuck",
     ]
     assert found(second, body("first")) == UnderWay(("shop/first", "shop/second"))
-
-
-def test_what_somebody_else_moves_is_waited_for() -> None:
-    foreign = partition(0, (1, 2, 3), (1, 2), adding=(3,))
-    assert found(stuck(), seen=view(orders(foreign))) == UnderWay(("shop/stuck",))

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
 import pytest
 
-from regent.controller.view import ClusterView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.move_plan import read_plan
 from regent.resources.broker_drain_status import DrainPhase
@@ -17,7 +15,7 @@ from tests.support.present import present
 from tests.unit.reconcile.drains.draining import Cluster, Drain
 from tests.unit.reconcile.reassignments.jobs import BEFORE, TARGETS, Job, completed
 from tests.unit.reconcile.reassignments.reassigning import assign
-from tests.unit.reconcile.requests import partition, status_of
+from tests.unit.reconcile.requests import partition
 
 
 @pytest.mark.parametrize("arrived", range(5))
@@ -77,15 +75,6 @@ def test_undone_it_does_not_run_again_and_says_so() -> None:
         assert job.is_in(Phase.UNDONE)
         assert job.truth()["Ready"] == "True/ReassignmentUndone"
     assert job.events[-2:] == ["ReassignmentUndone", "AlreadyUndone"], "it is undone once"
-
-
-def test_that_it_is_undone_is_stored_before_anything_goes_back() -> None:
-    job = completed()
-    job.change(desiredState="Undone")
-    plan = job.plan()
-    assert plan.status_first
-    assert not plan.commands
-    assert status_of(plan).undo_started_at == "2026-05-01T12:00:00Z"
 
 
 def test_going_back_keeps_the_limits_and_the_throttle() -> None:
@@ -155,24 +144,6 @@ def test_who_began_first_goes_first_also_on_the_way_back() -> None:
     assert job.cluster.replicas("t")[1:] == BEFORE[1:]
 
 
-def test_an_undoing_pauses_and_goes_on() -> None:
-    job = completed(concurrency={"total": 2})
-    job.change(desiredState="Undone")
-    job.settle()
-    job.change(desiredState="Paused")
-    job.settle()
-    assert job.is_in(Phase.PAUSING)
-    for tp in tuple(job.cluster.moving()):
-        job.cluster.arrive(tp)
-    job.settle()
-    assert job.is_in(Phase.PAUSED)
-    assert job.truth()["Ready"] == "True/Paused"
-    assert job.cluster.replicas("t") == [*BEFORE[:2], *TARGETS[2:]]
-    job.change(desiredState="Undone")
-    job.finish()
-    assert job.cluster.replicas("t") == BEFORE
-
-
 def test_an_undoing_can_be_cancelled() -> None:
     job = completed(concurrency={"total": 2})
     job.change(desiredState="Undone")
@@ -199,23 +170,6 @@ def test_an_undoing_can_be_taken_back() -> None:
     assert job.status.undo_started_at is None
 
 
-def test_one_replica_at_a_time_is_undone_from_between_two_stages() -> None:
-    cluster = Cluster({"t": [(1,)]})
-    job = Job(
-        cluster,
-        assignments=assign((2, 3, 4), topic="t"),
-        concurrency={"perPartitionOneByOne": True},
-    )
-    job.settle()
-    cluster.arrive(TopicPartition("t", 0))
-    job.settle()
-    assert cluster.moving()
-    job.change(desiredState="Undone")
-    job.finish()
-    assert cluster.replicas("t") == [(1,)]
-    assert job.is_in(Phase.UNDONE)
-
-
 def test_undone_before_it_began_nothing_is_moved() -> None:
     job = Job(Cluster({"t": BEFORE}), desiredState="Undone")
     job.finish()
@@ -225,34 +179,6 @@ def test_undone_before_it_began_nothing_is_moved() -> None:
     job.change(desiredState="Running")
     job.finish()
     assert job.cluster.replicas("t") == TARGETS
-
-
-def test_without_a_controller_a_completed_one_waits_to_be_undone() -> None:
-    job = completed()
-    before = job.status
-    job.change(desiredState="Undone")
-    job.seen = ClusterView()
-    assert job.plan().status is None
-    job.seen = msgspec.structs.replace(job.cluster.view, is_complete=False)
-    job.settle()
-    assert job.truth()["Reconciling"] == "True/ClusterLoading"
-    job.change(desiredState="Running")
-    job.settle()
-    assert job.truth() == {c.type: f"{c.status.value}/{c.reason}" for c in before.conditions}
-    job.seen = None
-    job.change(desiredState="Undone")
-    job.finish()
-    assert job.cluster.replicas("t") == BEFORE
-
-
-def test_in_another_cluster_nothing_is_undone() -> None:
-    job = completed()
-    job.change(desiredState="Undone")
-    job.seen = msgspec.structs.replace(job.cluster.view, cluster_id="another")
-    asked = len(job.cluster.asked)
-    job.settle()
-    assert job.truth()["Stalled"] == "True/OtherCluster"
-    assert len(job.cluster.asked) == asked
 
 
 def both_settle(*jobs: Job) -> None:

@@ -24,7 +24,6 @@ from tests.unit.reconcile.reassignments.reassigning import (
     racked,
     request,
     resource,
-    tp,
     with_default,
 )
 from tests.unit.reconcile.reassignments.rebalances import SEEN, outcome, rebalance, reconciled
@@ -285,13 +284,6 @@ def test_new_plan_is_refused_when_the_rules_forbid_a_topic_of_it() -> None:
     assert {each.reason for each in status_of(plan).problems} == {"TopicNameNotAllowed"}
 
 
-def test_partitions_that_another_reassignment_moves_are_waited_for() -> None:
-    subject = resource(assignments=assign((1, 3)))
-    plan = plan_reassignment(request(subject, view(orders((1, 2))), others={tp(0): "shop/first"}))
-    assert problems(plan) == [("ReassignmentInProgress", "spec.assignments[0]")]
-    assert state(plan)["Reconciling"].startswith("True")
-
-
 @pytest.mark.parametrize(
     ("asked", "declared", "found"),
     [((1, 2, 3), 2, True), ((1,), 2, True), ((1, 3), 2, False), ((1, 2, 3), 3, False)],
@@ -331,11 +323,6 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
     assert state(plan)["Stalled"].startswith("True/"), "waiting alone heals it not"
 
 
-def test_racks_may_be_ignored() -> None:
-    plan = plan_of(RACKED, assignments=assign((1, 2)), racks="Ignore")
-    assert problems(plan) == []
-
-
 @pytest.mark.parametrize(
     "seen",
     [
@@ -354,10 +341,6 @@ def test_a_dead_broker_hides_no_rack_that_is_lost() -> None:
     assert problems(plan) == [("RacksLost", "spec.assignments[0]")]
     assert "would go from 2 racks to 1" in message(plan)
     assert problems(plan_of(seen, assignments=assign((1, 4, 9)))) == []
-
-
-def test_a_replica_that_stays_on_a_dead_broker_is_no_reason() -> None:
-    assert problems(plan_of(view(orders((1, 9))), assignments=assign((2, 9)))) == []
 
 
 def test_a_plan_that_cannot_be_stored_is_refused() -> None:
