@@ -49,8 +49,8 @@ class KubernetesClient:
         return sorted(found, key=lambda body: str(body["metadata"]["name"]))
 
     def create(self, collection: str, body: Body) -> Body:
-        """Create an object."""
-        return self._request("POST", f"{collection}?fieldValidation=Strict", body)
+        """Create an object, and return it as ``kubectl`` shows it."""
+        return _shown(self._request("POST", f"{collection}?fieldValidation=Strict", body))
 
     def apply(self, body: Body, *, namespace: str = "") -> Body:
         """Apply an object as ``kubectl apply --server-side --force-conflicts`` does.

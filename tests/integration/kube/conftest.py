@@ -143,6 +143,10 @@ class Namespace:
     def patch(self, name: str, **spec: Any) -> None:
         self.client.patch(f"{self.topics}/{name}", {"spec": spec})
 
+    def patch_status(self, name: str, status: dict[str, Any] | None) -> None:
+        """Merge a change into the status of a KafkaTopic; None removes the status."""
+        self.client.patch(f"{self.topics}/{name}/status", {"status": status})
+
     def events(self, name: str) -> list[tuple[str, str]]:
         return [
             (item["type"], item["reason"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -52,10 +51,7 @@ def test_only_a_protected_topic_can_be_deleted_when_it_is_idle(namespace: Namesp
 
 
 def _show_partitions(namespace: Namespace, count: int) -> None:
-    patch = json.dumps({"status": {"partitions": count}})
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--subresource=status", "--type=merge", "-p", patch
-    )
+    namespace.patch_status("orders", {"partitions": count})
 
 
 def test_partitions_can_be_corrected_before_the_topic_exists(namespace: Namespace) -> None:

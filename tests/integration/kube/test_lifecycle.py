@@ -208,10 +208,8 @@ async def test_a_finalizer_of_somebody_else_is_left_alone(
 ) -> None:
     namespace.apply(topic("orders"))
     await namespace.wait_condition("orders", "Ready", "True")
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--type=json",
-        "-p", '[{"op":"add","path":"/metadata/finalizers/-","value":"example.com/other"}]',
-    )  # fmt: skip
+    finalizers = [FINALIZER, "example.com/other"]
+    namespace.client.patch(f"{namespace.topics}/orders", {"metadata": {"finalizers": finalizers}})
     namespace.delete("orders")
     body = await namespace.wait(
         "orders",

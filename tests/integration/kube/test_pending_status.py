@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -35,23 +34,18 @@ SPECS: dict[type[CustomResource], dict[str, Any]] = {
 
 
 def create(namespace: Namespace, model: type[CustomResource]) -> dict[str, Any]:
-    """Create a resource with kubectl; the answer."""
+    """Create a resource; the answer."""
     manifest = {
         "apiVersion": API_VERSION,
         "kind": model.kind.kind,
         "metadata": {"name": "new"},
         "spec": SPECS[model],
     }
-    answer = namespace.kubectl("create", "-f", "-", "-o", "json", stdin=json.dumps(manifest))
-    created: dict[str, Any] = json.loads(answer)
-    return created
+    return namespace.client.create(model.kind.collection_path(namespace.name), manifest)
 
 
 def read(namespace: Namespace, model: type[CustomResource]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(
-        namespace.kubectl("get", model.kind.plural, "new", "-o", "json")
-    )
-    return found
+    return namespace.client.get(model.kind.object_path(namespace.name, "new"))
 
 
 @pytest.mark.parametrize("model", RESOURCES)
@@ -92,14 +86,9 @@ def test_regent_reads_the_supplied_status_as_none(
 def test_removed_status_is_in_progress_again(namespace: Namespace) -> None:
     create(namespace, KafkaTopic)
 
-    def patch(form: str, body: Any) -> dict[str, Any]:
-        namespace.kubectl(
-            "patch", "ktopic", "new", "--subresource=status", f"--type={form}",
-            "-p", json.dumps(body),
-        )  # fmt: skip
-        return read(namespace, KafkaTopic)
-
-    assert is_reconciled(patch("merge", {"status": {"observedGeneration": 1}}))
-    removed = patch("json", [{"op": "remove", "path": "/status"}])
+    namespace.patch_status("new", {"observedGeneration": 1})
+    assert is_reconciled(read(namespace, KafkaTopic))
+    namespace.patch_status("new", None)
+    removed = read(namespace, KafkaTopic)
     assert kstatus(removed) is KStatus.IN_PROGRESS
     assert parse_kafka_topic(removed).status == KafkaTopicStatus()

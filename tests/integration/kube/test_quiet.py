@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import yaml
@@ -30,6 +30,10 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
 
 def _versions(namespace: Namespace) -> dict[str, str]:
     return {name: body["metadata"]["resourceVersion"] for name, body in namespace.all().items()}
+
+
+def _events(namespace: Namespace) -> list[dict[str, Any]]:
+    return namespace.client.items(f"/api/v1/namespaces/{namespace.name}/events")
 
 
 async def test_nothing_is_written_while_nothing_changes(
@@ -72,7 +76,7 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveCo
         await namespace.wait_condition("existing", "Stalled", "True")
         await namespace.wait_condition("broken", "Stalled", "True")
     before = _versions(namespace)
-    events = len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"])
+    events = len(_events(namespace))
 
     # Another process, and another election.
     controller.expire_session()
@@ -84,7 +88,7 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveCo
         assert operator.writes == 0
         await operator.recorder.flush()
     assert _versions(namespace) == before
-    assert len(json.loads(namespace.kubectl("get", "events", "-o", "json"))["items"]) == events
+    assert len(_events(namespace)) == events
     assert len(controller.changes) == 1
 
 
@@ -109,10 +113,7 @@ async def test_status_of_a_newer_controller_is_left_alone(
     namespace.apply(topic("orders", config={"retention.ms": 1}))
     namespace.apply(topic("payments"))
     for name in ("orders", "payments"):
-        namespace.kubectl(
-            "patch", "ktopic", name, "--subresource=status", "--type=merge",
-            "-p", json.dumps({"status": {"controllerEpoch": newer}}),
-        )  # fmt: skip
+        namespace.patch_status(name, {"controllerEpoch": newer})
     async with running(controller, namespace) as operator:
         await wait_for(
             lambda: len(controller.changes) == 1 and operator.queue.is_idle,
@@ -137,11 +138,9 @@ async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
     async with running(controller, namespace):
         namespace.apply(topic("orders"))
         before = await namespace.wait_condition("orders", "Ready", "True")
-    namespace.kubectl("annotate", "ktopic", "orders", "team=payments")
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--subresource=status", "--type=json",
-        "-p", '[{"op":"remove","path":"/status"}]',
-    )  # fmt: skip
+    annotated = {"metadata": {"annotations": {"team": "payments"}}}
+    namespace.client.patch(f"{namespace.topics}/orders", annotated)
+    namespace.patch_status("orders", None)
     # Another process, which does not remember the creation.
     async with running(controller, namespace):
         after = await namespace.wait_condition("orders", "Ready", "True")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from datetime import UTC, datetime
 from typing import Any
 
@@ -19,6 +18,7 @@ from regent.reconcile.plan import PlannedEvent
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.errors import CommandError
 from tests.integration.kube.conftest import Namespace, condition, topic
+from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration
@@ -100,10 +100,7 @@ async def test_regent_refuses_before_anything_is_sent(
     assert "finalizers" not in body["metadata"]
     assert await namespace.wait_event("orders", "Warning", reason) == [("Warning", reason)]
 
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--type=json", "-p",
-        '[{"op":"remove","path":"/spec/config"}]',
-    )  # fmt: skip
+    namespace.patch("orders", config=None)
     await namespace.wait_condition("orders", "Ready", "True")
 
 
@@ -306,9 +303,9 @@ async def test_a_namespace_that_is_being_deleted_takes_no_events_and_nobody_is_w
 ) -> None:
     caplog.set_level("INFO", "regent.kube.event_recorder")
     held = {"name": "going", "finalizers": ["example.test/held"]}
-    document = {"apiVersion": "v1", "kind": "Namespace", "metadata": held}
-    api.kubectl("create", "-f", "-", stdin=json.dumps(document))
-    api.kubectl("delete", "namespace", "going", "--wait=false")
+    kubernetes = KubernetesClient(api)
+    kubernetes.create("/api/v1/namespaces", {"metadata": held})
+    kubernetes.delete("/api/v1/namespaces/going")
     subject = CachedObject(ObjectKey("KafkaTopic", "going", "orders"), "u1", "1", {})
     async with KubeClient(max_connections=1, request_timeout_s=60) as client:
         recorder = EventRecorder(client, now=lambda: datetime.now(UTC), instance="pod-1")
@@ -317,8 +314,7 @@ async def test_a_namespace_that_is_being_deleted_takes_no_events_and_nobody_is_w
             recorder.record(subject, PlannedEvent("Bad", f"broken {number}", is_warning=True))
         await recorder.flush()
         await cancel((sending,))
-    patch = '{"metadata":{"finalizers":null}}'
-    api.kubectl("patch", "namespace", "going", "--type=merge", "-p", patch)
+    kubernetes.patch("/api/v1/namespaces/going", {"metadata": {"finalizers": None}})
     (entry,) = caplog.records
     assert entry.levelname == "INFO"
     assert entry.message == "A namespace is being deleted and takes no Events any more"

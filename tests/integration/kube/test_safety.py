@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import uuid
 
 import pytest
@@ -28,10 +27,7 @@ def _znode(topic_id: uuid.UUID) -> bytes:
 def _store_intent(namespace: Namespace, topic_id: uuid.UUID) -> None:
     """A process has stored what it is about to create, and was gone a moment later."""
     status = {"ownership": "Creating", "intendedTopicId": topic_id_to_text(topic_id)}
-    namespace.kubectl(
-        "patch", "ktopic", "orders", "--subresource=status", "--type=merge",
-        "-p", json.dumps({"status": status}),
-    )  # fmt: skip
+    namespace.patch_status("orders", status)
 
 
 class TestIntent:

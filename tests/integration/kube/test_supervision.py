@@ -58,7 +58,7 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
     api: KubernetesApi, namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
     closed, missing = Namespace(api, f"{namespace.name}-closed"), f"{namespace.name}-missing"
-    api.kubectl("create", "namespace", closed.name)
+    closed.client.create("/api/v1/namespaces", {"metadata": {"name": closed.name}})
     grant(api, namespace.name, "list", "watch")
     grant(api, closed.name, "list")
     namespaces = [namespace.name, closed.name, missing]
@@ -88,7 +88,7 @@ async def test_a_namespace_that_may_not_be_read_keeps_no_other_from_being_served
         namespace.patch("orders", partitions=4)
         await namespace.wait_condition("orders", "Synced", "True")
 
-        api.kubectl("create", "namespace", missing)
+        closed.client.create("/api/v1/namespaces", {"metadata": {"name": missing}})
         grant(api, missing, "list", "watch")
         await wait_for(lambda: not health.unreadable, describe="all to be readable")
 

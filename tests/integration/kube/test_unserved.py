@@ -115,10 +115,8 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
     api: KubernetesApi, cluster: SimulatedCluster
 ) -> None:
     """Kubernetes deletes the Role and the KafkaTopics of a namespace in an order of its own."""
-    await asyncio.to_thread(install_definitions, api)
-    home, shop = Namespace(api, "home"), Namespace(api, "shop")
+    home, shop = make_namespace(api, "home"), make_namespace(api, "shop")
     for namespace in (home, shop):
-        api.kubectl("create", "namespace", namespace.name)
         grant(api, namespace.name, "list", "watch")
     shop.apply(topic("orders"))
     controller = LiveController(cluster)
@@ -127,8 +125,10 @@ async def test_a_namespace_whose_role_went_first_is_named_with_the_command_that_
         bindings = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{shop.name}/rolebindings"
         shop.client.delete(f"{bindings}/regent")
         shop.client.delete(f"/api/v1/namespaces/{shop.name}")
-        shop.delete("orders")  # by the namespace controller, which does not run here
         await wait_for(lambda: shop.name in health.unreadable, describe="the namespace to be named")
+        # The namespace controller, which does not run here, deletes the resources of the namespace.
+        # Regent would delete the topic if its permission had not gone before.
+        shop.delete("orders")
         assert "`regent release --all --namespace shop`" in (health.remark() or "")
         assert metric(health, "regent_namespace_unreadable", namespace="shop") == 1
         assert shop.name in str(health.status()["unreadableNamespaces"])
