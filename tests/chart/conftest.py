@@ -42,7 +42,6 @@ def bare_api(api: KubernetesApi) -> Iterator[KubernetesApi]:
             regents,
             until=lambda left: not left,
             describe="Regent's definitions to be gone",
-            timeout_s=180,
         )
 
     remove()

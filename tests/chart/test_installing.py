@@ -20,7 +20,6 @@ from regent.kube.settings import KubeSettings
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
-from sandbox.waiting import DEADLINE_S
 from tests.support.helm_chart import CHART, ROOT
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
@@ -189,16 +188,14 @@ async def _serve_one_life(
             found = body.get("status", {}).get("conditions", [])
             return ("Ready", "True") in {(each["type"], each["status"]) for each in found}
 
-        await wait_until_async(is_ready, describe="the topic to be ready", timeout_s=DEADLINE_S)
+        await wait_until_async(is_ready, describe="the topic to be ready")
         await asyncio.to_thread(client.delete, topic)
 
         async def left() -> list[dict[str, Any]]:
             collection = KAFKA_TOPIC.kind.collection_path("team-b")
             return await asyncio.to_thread(client.items, collection)
 
-        await wait_until_async(
-            left, until=lambda topics: not topics, describe="it to go", timeout_s=DEADLINE_S
-        )
+        await wait_until_async(left, until=lambda topics: not topics, describe="it to go")
 
         async def reasons() -> set[str]:
             events = await asyncio.to_thread(client.items, "/api/v1/namespaces/team-b/events")
@@ -208,7 +205,6 @@ async def _serve_one_life(
             reasons,
             until=lambda found: "TopicDeleted" in found,
             describe="the Events to be recorded",
-            timeout_s=DEADLINE_S,
         )
     finally:
         stop.set()

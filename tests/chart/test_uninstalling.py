@@ -199,13 +199,11 @@ def test_uninstalling_stops_regent_and_releases_what_it_served(
         "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
         "--set", "zookeeper=zk:2181", "--set-json", f"namespaces={json.dumps(namespaces)}",
     )  # fmt: skip
-    wait_until(lambda: pods_of(client, "regent"), describe="the pod of Regent", timeout_s=180)
+    wait_until(lambda: pods_of(client, "regent"), describe="the pod of Regent")
     api.kubectl("delete", "namespace", "gone")
     with ThreadPoolExecutor(1) as pool:
         uninstalling = pool.submit(api.helm, "uninstall", "demo", "--namespace", "kafka")
-        pod = wait_until(
-            lambda: pods_of(client, "regent-release"), describe="the hook's pod", timeout_s=180
-        )[0]
+        pod = wait_until(lambda: pods_of(client, "regent-release"), describe="the hook's pod")[0]
         outcome = run_hook(api, pod, tmp_path)
         assert outcome.exit_code == 0, outcome
         assert pods_of(client, "regent") == []

@@ -92,7 +92,6 @@ class Producing:
         self._process.start()
         wait_until(
             self.acknowledged,
-            timeout_s=120,
             describe="records to be acknowledged",
             watch=[self._process],
         )
@@ -146,7 +145,6 @@ def test_a_killed_pod_is_followed_by_the_other_one(
     wait_until(
         lambda: controller(zookeeper),
         until=lambda found: found == standby_id,
-        timeout_s=120,
         describe=f"the other pod, {standby}, to be the controller",
     )
     assert leaderships(zookeeper) == before
@@ -162,7 +160,6 @@ def test_uninstalling_leaves_kafka_to_a_broker_and_nothing_stuck(
     wait_until(
         lambda: controller(zookeeper),
         until=lambda found: found in BROKER_PODS,
-        timeout_s=120,
         describe="a broker to be the controller",
     )
     assert leaderships(zookeeper) == before

@@ -150,7 +150,6 @@ def wait_for_phase(kafka: KafkaPods, name: str, phase: str) -> dict[str, Any]:
     status: dict[str, Any] = wait_until(
         lambda: read(kafka, "reassignment", name).get("status", {}),
         until=lambda found: found.get("phase") == phase,
-        timeout_s=600,
         describe=f"{name} to be {phase}",
     )
     return status
@@ -160,7 +159,6 @@ def wait_for_driver(kafka: KafkaPods) -> None:
     wait_until(
         lambda: kafka.kubectl("get", "pods", DRIVERS, "--output=jsonpath={..status.phase}"),
         until=lambda phases: "Running" in phases.split(),
-        timeout_s=300,
         describe="a driver to run",
     )
 
@@ -175,7 +173,6 @@ def kill_the_active(regent: RegentRelease, zookeeper: KazooClient) -> None:
     wait_until(
         lambda: controller(zookeeper),
         until=lambda found: found == successor,
-        timeout_s=120,
         describe=f"the other pod, {standby}, to be the controller",
     )
 
@@ -250,7 +247,6 @@ def test_one_plan_and_one_job_though_regent_is_killed_while_spark_runs_and_while
     kafka.kubectl("patch", "reassignment", "balance", "--type=merge", "-p", json.dumps(approval))
     wait_until(
         lambda: moving(zookeeper, topic),
-        timeout_s=120,
         describe="replicas to move",
     )
     kill_the_active(regent, zookeeper)
@@ -321,7 +317,6 @@ def test_what_is_uninstalled_while_spark_plans_leaves_nothing_stuck(
     wait_until(
         lambda: controller(zookeeper),
         until=lambda found: found in BROKER_PODS,
-        timeout_s=120,
         describe="a broker to be the controller",
     )
     assert leaderships(zookeeper) == before
@@ -329,7 +324,6 @@ def test_what_is_uninstalled_while_spark_plans_leaves_nothing_stuck(
     wait_until(
         lambda: left_of_jobs(kafka),
         until=lambda found: found == [],
-        timeout_s=120,
         describe="nothing of the job to be left",
     )
     spark.uninstall()

@@ -102,7 +102,6 @@ def test_the_demo_makes_a_round_trip_and_leaves_nothing_behind(once: Demo) -> No
 def test_the_demo_makes_a_round_trip_and_ctrl_c_leaves_nothing_behind(running: Demo) -> None:
     wait_until(
         lambda: "running until Ctrl-C" in running.output or running.process.poll() is not None,
-        timeout_s=_TIMEOUT_S,
         describe="the demo to run",
     )
     assert running.process.poll() is None, running.output
@@ -123,7 +122,6 @@ def assert_nothing_is_left(demo: Demo) -> None:
     wait_until(
         demo.processes,
         until=lambda left: not left,
-        timeout_s=_TIMEOUT_S,
         describe="every process of the demo to be gone",
     )
     assert list(demo.state.iterdir()) == []

@@ -101,7 +101,6 @@ def test_nothing_of_others_is_touched_and_everything_of_the_demo_is_removed(
         lambda: listed(used, "namespaces").keys(),
         until=lambda left: left == namespaces.keys(),
         describe="the namespace of the demo to be gone",
-        timeout_s=120,
     )
 
 
@@ -112,7 +111,6 @@ def test_definitions_that_the_demo_brought_go_with_it(api: KubernetesApi, tmp_pa
         lambda: listed(api, "crd"),
         until=lambda left: not left,
         describe="the definitions to be gone",
-        timeout_s=120,
     )
 
 
@@ -121,7 +119,6 @@ def wait_until_clean(api: KubernetesApi, namespaces: dict[str, str]) -> None:
         lambda: (listed(api, "crd"), listed(api, "namespaces").keys()),
         until=lambda left: left == ({}, namespaces.keys()),
         describe="everything of the demo to be gone",
-        timeout_s=120,
     )
 
 
@@ -135,7 +132,6 @@ def test_a_demo_that_is_stopped_at_its_beginning_leaves_nothing(
         wait_until(
             lambda: listed(api, "namespaces").keys() - namespaces.keys(),
             describe="the namespace of the demo",
-            timeout_s=120,
             interval_s=0.01,
         )
         os.killpg(demo.process.pid, number)
@@ -180,7 +176,7 @@ def test_another_version_of_the_definitions_is_not_overwritten(
 ) -> None:
     addition = {"op": "add", "path": "/spec/names/shortNames/-", "value": "kt"}
     used.kubectl("patch", "crd", DEFINITION, "--type=json", "-p", json.dumps([addition]))
-    wait_until(lambda: used.kubectl("get", "kt", "-A"), describe="the new short name", timeout_s=60)
+    wait_until(lambda: used.kubectl("get", "kt", "-A"), describe="the new short name")
     before = (listed(used, "crd"), listed(used, "namespaces"), listed(used, "ktopic"))
     assert_refused(
         run(tmp_path, used), f"another version of the CustomResourceDefinition {DEFINITION}"
@@ -228,7 +224,6 @@ def test_a_regent_that_serves_all_namespaces_is_noticed(
         lambda: listed(used, "namespaces").keys(),
         until=lambda left: left == namespaces.keys(),
         describe="the namespace of the demo to be gone",
-        timeout_s=120,
     )
     for namespace, name in (("default", "orders"), ("team-a", "payments")):
         used.kubectl(

@@ -52,7 +52,6 @@ def test_up_serves_until_a_signal_and_leaves_nothing_behind(tmp_path: Path) -> N
     state = [Path(path).parent for path in re.findall(r", log (\S+)", messages)]
     wait_until(
         lambda: not any(path.exists() for path in state),
-        timeout_s=60,
         describe="the state directories to be removed",
     )
 

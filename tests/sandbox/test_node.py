@@ -96,7 +96,6 @@ def test_nothing_of_a_node_outlives_its_owner_that_is_killed() -> None:
     wait_until(
         lambda: (processes_of(state), Path(state).exists()),
         until=lambda left: left == ([], False),
-        timeout_s=60,
         describe="all processes and files of the node to be gone",
     )
 

@@ -51,7 +51,7 @@ def test_a_lease_holds_between_processes_and_ends_with_its_holder() -> None:
         port = int(holder.stdout.readline())
         assert reserve_port(port) is None
         holder.kill()
-    lease = wait_until(lambda: reserve_port(port), timeout_s=60, describe=f"port {port} to be free")
+    lease = wait_until(lambda: reserve_port(port), describe=f"port {port} to be free")
     lease.release()
 
 

@@ -53,7 +53,6 @@ def start(tmp_path: Path) -> Iterator[Start]:
 def wait_for_log(process: ManagedProcess, text: str) -> None:
     wait_until(
         lambda: text in process.log_of_this_run(),
-        timeout_s=60,
         describe=f"{text!r} in the log",
         watch=[process],
     )
@@ -75,7 +74,7 @@ def is_alive(pid: int) -> bool:
 
 
 def wait_until_gone(pid: int) -> None:
-    wait_until(lambda: not is_alive(pid), timeout_s=60, describe=f"process {pid} to be gone")
+    wait_until(lambda: not is_alive(pid), describe=f"process {pid} to be gone")
 
 
 def test_stop_ends_it_and_restart_appends_to_the_log(start: Start) -> None:
@@ -111,7 +110,6 @@ def test_a_paused_program_stands_still_and_goes_on(start: Start) -> None:
     process.resume()
     wait_until(
         lambda: process.log_path.stat().st_size > size,
-        timeout_s=60,
         describe="the program to go on",
     )
 
@@ -134,7 +132,7 @@ def test_children_of_a_program_that_died_by_itself_are_ended_too(start: Start) -
     process = start(WITH_A_CHILD)
     child = child_of(process)
     os.kill(process.pid, signal.SIGKILL)
-    wait_until(lambda: not process.is_running, timeout_s=60, describe="its death to be noticed")
+    wait_until(lambda: not process.is_running, describe="its death to be noticed")
     wait_until_gone(child)
 
 
@@ -211,7 +209,7 @@ def test_nothing_outlives_the_owner(end: str) -> None:
         owner.wait(timeout=60)
     for pid in pids:
         wait_until_gone(int(pid))
-    wait_until(lambda: not Path(state).exists(), timeout_s=60, describe="the state to be removed")
+    wait_until(lambda: not Path(state).exists(), describe="the state to be removed")
 
 
 FORKING_OWNER = """

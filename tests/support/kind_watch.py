@@ -61,7 +61,6 @@ class WatchedTopics:
             known,
             until=lambda found: found == set(names),
             describe=f"exactly {names} to be known",
-            timeout_s=120,
         )
 
     async def wait_confirmed(self) -> None:
@@ -70,7 +69,7 @@ class WatchedTopics:
         async def is_confirmed() -> bool:
             return self.watch.is_confirmed
 
-        await wait_until_async(is_confirmed, describe="the round to be over", timeout_s=120)
+        await wait_until_async(is_confirmed, describe="the round to be over")
 
     def _take(self, _: str, type_: str | None, body: Mapping[str, Any]) -> None:
         self.watch.take(type_, body)

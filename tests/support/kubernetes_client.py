@@ -85,7 +85,7 @@ class KubernetesClient:
             except _NotServedYetError:
                 return None
 
-        answer = wait_until(attempt, describe=f"{path} to be served", timeout_s=120, retry_on=())
+        answer = wait_until(attempt, describe=f"{path} to be served", retry_on=())
         assert answer is not None
         return answer
 

@@ -153,7 +153,7 @@ class KubernetesProxy:
         async def waiting() -> bool:
             return self.held >= count
 
-        await wait_until_async(waiting, describe=f"{count} writes to wait", timeout_s=120)
+        await wait_until_async(waiting, describe=f"{count} writes to wait")
 
     async def wait_for_lists(self, count: int) -> None:
         """Wait until so many lists have been asked for."""
@@ -161,7 +161,7 @@ class KubernetesProxy:
         async def asked_for() -> bool:
             return self.lists >= count
 
-        await wait_until_async(asked_for, describe=f"{count} lists to be asked for", timeout_s=120)
+        await wait_until_async(asked_for, describe=f"{count} lists to be asked for")
 
     @asynccontextmanager
     async def losing_events(self) -> AsyncIterator[None]:
@@ -171,7 +171,7 @@ class KubernetesProxy:
         async def is_watching() -> bool:
             return bool(self._open)
 
-        await wait_until_async(is_watching, describe="a watch to begin", timeout_s=120)
+        await wait_until_async(is_watching, describe="a watch to begin")
         lost = set(self._open)
         for watch in lost:
             watch.is_deaf = True

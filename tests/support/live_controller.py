@@ -103,9 +103,7 @@ class LiveController:
     def lose_term(self) -> None:
         """Another replica is elected, one that does nothing. Returns when the view says so."""
         self.cluster.call(self.connections.set_may_be_elected, False)
-        wait_until(
-            lambda: not self.view.is_active, timeout_s=60, describe="the controller to resign"
-        )
+        wait_until(lambda: not self.view.is_active, describe="the controller to resign")
 
     def begin_term(self) -> None:
         """Contend, be elected and load the cluster."""
@@ -123,7 +121,6 @@ class LiveController:
         wait_until(
             lambda: self.view,
             until=lambda view: view.is_complete and view.controller_epoch > after_epoch,
-            timeout_s=60,
             describe="the controller to be active",
         )
 

@@ -137,7 +137,7 @@ class Resources:
 
     @staticmethod
     def wait(look: Callable[[], T | None], *, until: Callable[[T], bool], describe: str) -> T:
-        return wait_until(look, until=until, timeout_s=TIMEOUT_S, describe=describe, interval_s=0.2)
+        return wait_until(look, until=until, describe=describe, interval_s=0.2)
 
 
 def topic(name: str, *, metadata: dict[str, Any] | None = None, **spec: Any) -> dict[str, Any]:

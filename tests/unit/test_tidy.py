@@ -207,3 +207,52 @@ class TestImportContracts:
             mentions(c, "source_modules", part) and mentions(c, "forbidden_modules", forbidden)
             for c in contracts
         )
+
+
+def literal_deadlines(code: str) -> list[int]:
+    """Return the lines of waits that name a number of seconds, of one second or more."""
+    found = []
+    for call in ast.walk(ast.parse(code)):
+        if not isinstance(call, ast.Call):
+            continue
+        name = ast.unparse(call.func)
+        if name in ("wait_until", "wait_until_async"):
+            given = [keyword.value for keyword in call.keywords if keyword.arg == "timeout_s"]
+        elif name in ("asyncio.wait_for", "asyncio.timeout"):
+            own = call.args[1:] if name == "asyncio.wait_for" else call.args
+            given = [*own, *(keyword.value for keyword in call.keywords)]
+        else:
+            continue
+        found += [
+            value.lineno
+            for value in given
+            if isinstance(value, ast.Constant)
+            and isinstance(value.value, int | float)
+            and value.value >= 1
+        ]
+    return found
+
+
+def test_waits_have_the_common_deadline() -> None:
+    """A deadline of some seconds passes on a busy machine: a wait ends by its condition."""
+    waits = ROOT / "tests/sandbox/test_waiting.py"
+    literal = {
+        name(path): lines
+        for path in modules("tests")
+        if path != waits and (lines := literal_deadlines(path.read_text()))
+    }
+    assert literal == {}
+
+
+@pytest.mark.parametrize(
+    ("code", "lines"),
+    [
+        ("wait_until(ready, timeout_s=5)", [1]),
+        ("await asyncio.wait_for(answer, 10)", [1]),
+        ("asyncio.timeout(DEADLINE_S)", []),
+        ("wait_until(ready, describe='it')", []),
+        ("asyncio.wait_for(silence, 0.05)", []),
+    ],
+)
+def test_deadlines_are_noticed(code: str, lines: list[int]) -> None:
+    assert literal_deadlines(code) == lines

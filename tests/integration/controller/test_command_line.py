@@ -226,7 +226,6 @@ def test_without_zookeeper_regent_is_alive_but_not_ready() -> None:
         started.launch()
         wait_until(
             lambda: answer(started, "/readyz"),
-            timeout_s=180,
             describe="the HTTP endpoint to answer",
             watch=[started],
         )

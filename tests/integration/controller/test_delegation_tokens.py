@@ -42,14 +42,12 @@ def test_an_expired_token_goes_and_the_broker_is_notified() -> None:
             wait_until(
                 lambda: znodes.children(DELEGATION_TOKENS),
                 until=lambda left: left == [ALIVE],
-                timeout_s=60,
                 describe="the expired token to go",
                 watch=[regent.process],
             )
             line = f"Processing Token Notification for tokenId: {EXPIRED}"
             wait_until(
                 lambda: line in broker.process.log_of_this_run(),
-                timeout_s=60,
                 describe="the broker to process the notification",
                 logs=[broker.log_path],
             )

@@ -57,9 +57,7 @@ def test_eviction_of_a_broker_is_refused_without_zookeeper(
 
         try:
             process.launch()
-            first = wait_until(
-                lambda: asked("broker-1"), timeout_s=180, describe="an answer to the API server"
-            )
+            first = wait_until(lambda: asked("broker-1"), describe="an answer to the API server")
             assert process.status() is not None
             assert process.get("/readyz") is None, "it is ready"
             again, other = asked("broker-1"), asked("web-1")

@@ -159,7 +159,6 @@ def wait_for(condition: object, replica: Replica, describe: str) -> None:
     wait_until(
         condition,  # type: ignore[arg-type]
         describe=describe,
-        timeout_s=DEADLINE_S,
         watch=[replica.process],
         logs=[replica.process.log_path],
     )

@@ -10,7 +10,7 @@ import pytest
 from kazoo.client import KazooClient
 
 from sandbox import KafkaBroker, ZooKeeper, wait_until
-from sandbox.regent_process import START_TIMEOUT_S, RegentProcess
+from sandbox.regent_process import RegentProcess
 
 pytestmark = pytest.mark.integration
 
@@ -35,7 +35,6 @@ def refusal(regent: RegentProcess, part: str) -> str:
     status: dict[str, Any] = wait_until(
         regent.status,
         until=lambda status: bool(status and part in (status["refusal"] or "")),
-        timeout_s=START_TIMEOUT_S,
         describe=f"{regent.name} to refuse: {part}",
         watch=[regent.process],
     )
@@ -137,7 +136,6 @@ def test_a_broker_that_does_not_obey_is_named_with_its_partitions_and_its_error(
                     and len(status["refusedReplicas"]["sample"]) == 2
                     and status["refusedMetadata"]
                 ),
-                timeout_s=60,
                 describe="the refusals to be shown",
                 watch=[regent.process],
             )

@@ -8,7 +8,7 @@ import pytest
 
 from sandbox import wait_until
 from tests.support.cluster import Cluster
-from tests.support.resources import TIMEOUT_S, Resources, condition, topic
+from tests.support.resources import Resources, condition, topic
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("process")]
 
@@ -31,7 +31,6 @@ def protection(resources: Resources, name: str, *texts: str, changed: int) -> No
     wait_until(
         lambda: condition(resources.get(name), "Stalled")["message"],
         until=lambda message: all(text in message for text in texts),
-        timeout_s=TIMEOUT_S,
         describe=f"what keeps {name} to be {texts}",
     )
 

@@ -85,7 +85,6 @@ def wait_until_known(*processes: RegentProcess) -> None:
         wait_until(
             lambda one=process: list((shown(one).get("others") or {}).values()),  # type: ignore[misc]
             until=lambda problems: problems == [None] * (len(processes) - 1),
-            timeout_s=120,
             describe="replicas that know each other",
             watch=[process.process],
             logs=[process.log_path],
@@ -96,7 +95,6 @@ def wait_for_problem(process: RegentProcess, text: str) -> None:
     wait_until(
         lambda: list((shown(process).get("others") or {}).values()),
         until=lambda problems: any(text in (problem or "") for problem in problems),
-        timeout_s=120,
         describe=f"the problem {text!r}",
         watch=[process.process],
         logs=[process.log_path],

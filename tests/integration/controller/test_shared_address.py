@@ -34,7 +34,6 @@ def test_a_broker_deletes_nothing_that_another_one_with_its_address_was_to_delet
             lambda: znodes.state("orders").get("leader"),
             until=lambda leader: leader == broker.broker_id,
             describe="the topic to have its leader",
-            timeout_s=60,
             watch=[regent.process],
         )
         tools = KafkaTools(broker.bootstrap_servers)
@@ -48,7 +47,6 @@ def test_a_broker_deletes_nothing_that_another_one_with_its_address_was_to_delet
             lambda: (regent.status() or {"unreachedBrokers": {}})["unreachedBrokers"],
             until=lambda problems: str(COPY) in problems,
             describe="the broker to be named that another one answers for",
-            timeout_s=120,
             watch=[regent.process],
         )
         assert "another broker answers there: Unexpected broker id" in said[str(COPY)]
@@ -81,6 +79,5 @@ def _wait_for(
         lambda: (znodes.assignment("orders"), znodes.get(REQUEST) is not None),
         until=lambda found: found == ({0: replicas}, under_way),
         describe=f"the replicas to be {replicas}",
-        timeout_s=120,
         watch=[regent.process],
     )

@@ -125,7 +125,6 @@ def test_a_reconnection_in_vain_does_not_delay_the_end(
     own_zookeeper.pause()
     wait_until(
         lambda: process.get("/readyz") is None,
-        timeout_s=120,
         describe="Regent to have lost its connection",
         watch=[process],
     )

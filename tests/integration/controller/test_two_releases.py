@@ -101,7 +101,6 @@ def test_each_says_what_is_so_of_its_resources(
     wait_until(
         lambda: condition(shared.get("orders"), "Ready"),
         until=lambda ready: ready["status"] == "True" and ready["observedGeneration"] == 2,
-        timeout_s=120,
         describe="the other one to serve what the first one did",
     )
     assert _writers(audit_log, shared.namespace, since=since) == {"regent-a", "regent-b"}

@@ -156,7 +156,6 @@ class SecuredCluster:
             wait_until(
                 lambda: self.shown_controllers(),
                 until=lambda shown: shown == {controller_id_of(process)},
-                timeout_s=TIMEOUT_S,
                 describe="every broker to show Regent",
                 logs=[process.log_path],
             )
@@ -227,9 +226,7 @@ class SecuredCluster:
             return len(found)
 
         try:
-            wait_until(
-                poll, until=lambda n: n >= count, timeout_s=TIMEOUT_S, describe="the messages"
-            )
+            wait_until(poll, until=lambda n: n >= count, describe="the messages")
         finally:
             consumer.close()
         return found
@@ -288,7 +285,6 @@ class SecuredCluster:
 
         wait_until(
             may_create,
-            timeout_s=TIMEOUT_S,
             describe="the changed rights to be known",
         )
 
@@ -316,7 +312,6 @@ class SecuredCluster:
         wait_until(
             lagging,
             until=lambda found: not found,
-            timeout_s=TIMEOUT_S,
             describe=f"all replicas of {topic} to be in sync",
             logs=[broker.log_path for broker in self.kafka.brokers if broker.is_running],
         )

@@ -71,7 +71,7 @@ def consumed(served: ServedCluster, group: str, wanted: set[str]) -> set[str]:
         return wanted <= found
 
     try:
-        wait_until(poll, timeout_s=TIMEOUT_S, describe="the messages", interval_s=0.01)
+        wait_until(poll, describe="the messages", interval_s=0.01)
         consumer.commit(asynchronous=False)
         partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         committed = consumer.committed(partitions, timeout=TIMEOUT_S)

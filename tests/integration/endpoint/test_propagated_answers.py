@@ -153,7 +153,6 @@ async def test_clients_see_leaders_at_once_that_were_elected(served: ServedClust
             under_way,
             until=lambda count: count == 0,
             describe="the orders of replicas to be changed",
-            timeout_s=90,
         )
         for topic, (_, preferred) in topics.items():
             wanted = {"topic": topic, "partitions": [0]}

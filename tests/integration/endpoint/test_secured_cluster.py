@@ -79,7 +79,6 @@ def test_a_broker_stops_cleanly_at_the_first_attempt(
     wait_until(
         lambda: [secured.znodes.state(topic, partition) for partition in range(6)],
         until=lambda states: all(s["leader"] in (1, 3) and 2 not in s["isr"] for s in states),
-        timeout_s=TIMEOUT_S,
         describe="the others to lead, without broker 2",
         logs=[process.log_path],
     )
@@ -110,7 +109,6 @@ def test_a_reassignment_runs_to_its_end(
     wait_until(
         lambda: secured.znodes.assignment(topic),
         until=lambda found: found == {0: [2, 3], 1: [3, 1]},
-        timeout_s=TIMEOUT_S,
         describe="the reassignment to end",
         logs=[process.log_path],
     )
@@ -151,7 +149,6 @@ def test_certificates_that_are_renewed_in_place_are_used_without_a_restart(
             wait_until(
                 lambda: (process.status() or {}).get("zooKeeperProblem") or "",
                 until=lambda problem: str(own.certificate) in problem,
-                timeout_s=TIMEOUT_S,
                 describe="ZooKeeper to refuse the certificate",
                 logs=[process.log_path],
             )
@@ -160,7 +157,6 @@ def test_certificates_that_are_renewed_in_place_are_used_without_a_restart(
             wait_until(
                 lambda: secured.shown_controllers(),
                 until=lambda shown: shown == {controller_id_of(process)},
-                timeout_s=TIMEOUT_S,
                 describe="brokers to be informed",
                 logs=[process.log_path],
             )
@@ -194,6 +190,5 @@ def test_what_a_tool_sets_for_a_user_is_readable_by_brokers_only(
     client = AdminClient(options)
     wait_until(
         lambda: client.list_topics(timeout=60).brokers,
-        timeout_s=TIMEOUT_S,
         describe="brokers, to whom the request is passed on, to know the user",
     )

@@ -39,7 +39,6 @@ def wait_for_log(
     """The first entry of a Regent's log that is what a test waits for."""
     entry: dict[str, Any] = wait_until(
         lambda: next((entry for entry in process.log_entries() if is_it(entry)), None),
-        timeout_s=TIMEOUT_S,
         describe=describe,
         logs=[process.log_path],
     )
@@ -56,7 +55,6 @@ def wait_for_status(process: RegentProcess, *parts: str) -> str:
     return str(
         wait_until(
             line,
-            timeout_s=TIMEOUT_S,
             describe=f"a line with {parts}",
             logs=[process.log_path],
         )
@@ -140,7 +138,6 @@ def test_an_expired_certificate_of_regent(secured: SecuredCluster) -> None:
         wait_until(
             lambda: status_text(process),
             until=lambda text: all(part in text for part in named),
-            timeout_s=TIMEOUT_S,
             describe="the certificate to be named",
         )
         entry = wait_for_log(
@@ -176,7 +173,6 @@ def test_a_wrong_password_of_a_client(secured: SecuredCluster, led: RegentProces
         admin.list_topics(timeout=10)
     wait_until(
         lambda: admin.poll(0.1) is not None and errors,
-        timeout_s=TIMEOUT_S,
         describe="the client to read why",
     )
     assert any("due to invalid credentials with SASL mechanism" in each for each in errors)

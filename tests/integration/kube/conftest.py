@@ -93,7 +93,6 @@ def install_definitions(api: KubernetesApi) -> None:
         not_established,
         until=lambda missing: not missing,
         describe="the definitions to be established",
-        timeout_s=DEADLINE_S,
     )
 
 
@@ -106,7 +105,6 @@ def remove_definitions(api: KubernetesApi, *names: str) -> None:
         lambda: {body["metadata"]["name"] for body in client.items(DEFINITIONS)},
         until=lambda present: present.isdisjoint(names),
         describe=f"{', '.join(names)} to be gone",
-        timeout_s=DEADLINE_S,
     )
 
 
@@ -164,7 +162,6 @@ class Namespace:
             look,
             until=lambda events: (type_, reason) in events,
             describe=f"the Event {reason} of {name}",
-            timeout_s=120,
         )
 
     async def wait(
@@ -209,7 +206,6 @@ class Namespace:
             transitions,
             until=lambda count: count > 0,
             describe="the Lease to be taken by another replica",
-            timeout_s=120,
         )
 
     async def wait_gone(self, name: str) -> None:
@@ -219,7 +215,7 @@ class Namespace:
             return name in await asyncio.to_thread(self.all)
 
         await wait_until_async(
-            present, until=lambda there: not there, describe=f"{name} to be gone", timeout_s=120
+            present, until=lambda there: not there, describe=f"{name} to be gone"
         )
 
 
@@ -368,7 +364,7 @@ async def running(
     finally:
         waiting.cancel()
         stop.set()
-        await asyncio.wait_for(task, timeout=120)
+        await asyncio.wait_for(task, timeout=DEADLINE_S)
 
 
 @pytest.fixture
@@ -417,7 +413,7 @@ async def supervised(
         with controller:
             yield health
             stop.set()
-            await asyncio.wait_for(task, timeout=120)
+            await asyncio.wait_for(task, timeout=DEADLINE_S)
     finally:
         await cancel((task,))
 

@@ -141,7 +141,7 @@ class SparkOperator:
                     return job
             return None
 
-        return await wait_until_async(look, timeout_s=120, describe=f"a job of {owner}")
+        return await wait_until_async(look, describe=f"a job of {owner}")
 
     async def wait_for_job(self, *, but: str = "") -> dict[str, Any]:
         """The only one, once its Secret exists and it is not the one of this uid."""
@@ -150,9 +150,7 @@ class SparkOperator:
             ready = [job for job in self.jobs_with_secrets() if job["metadata"]["uid"] != but]
             return ready[0] if ready else None
 
-        found: dict[str, Any] = await wait_until_async(
-            look, timeout_s=120, describe="a SparkApplication"
-        )
+        found: dict[str, Any] = await wait_until_async(look, describe="a SparkApplication")
         assert len(self.jobs()) == 1
         return found
 

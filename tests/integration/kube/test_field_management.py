@@ -96,7 +96,6 @@ def test_a_status_of_an_earlier_definition_is_written_on(
         lambda: write({"partitions": next(counts)}),
         until=lambda written: _status_fields(written) == [{"f:status": {}}],
         describe="the status to be one field",
-        timeout_s=120,
     )
     assert after["status"]["topicName"] == "orders"
     assert after["status"]["partitions"] > 3

@@ -40,7 +40,6 @@ async def test_the_lease_is_renewed_while_writes_wait_for_a_slow_api_server(
             renewed_at,
             until=lambda now: now != before,
             describe="the Lease to be renewed",
-            timeout_s=120,
         )
         proxy.release_writes()
         await namespace.wait_condition("topic-0", "Ready", "True")

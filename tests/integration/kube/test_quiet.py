@@ -13,6 +13,7 @@ from regent.kube.handlers import KOPF_FINALIZER
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import FINALIZER
+from sandbox.waiting import DEADLINE_S
 from tests.integration.kube.conftest import (
     ROOT,
     Namespace,
@@ -230,7 +231,7 @@ async def test_stopping_before_the_api_server_is_there(
     task = asyncio.create_task(run_kube(controller, KubeSettings(), stop_event=stop))
     await asyncio.sleep(0)
     stop.set()
-    await asyncio.wait_for(task, timeout=120)
+    await asyncio.wait_for(task, timeout=DEADLINE_S)
 
 
 async def test_the_example_converges(namespace: Namespace, controller: LiveController) -> None:

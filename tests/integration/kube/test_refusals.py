@@ -272,7 +272,7 @@ async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone
         return controller.view.cordoned
 
     await wait_until_async(
-        cordoned, until=lambda now: now == (added,), describe=f"cordon of {added}", timeout_s=120
+        cordoned, until=lambda now: now == (added,), describe=f"cordon of {added}"
     )
     namespace.patch("orders", replicas=3)
     await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")

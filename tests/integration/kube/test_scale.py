@@ -49,12 +49,10 @@ async def test_many_topics_converge_with_few_writes(
             return sum(condition(body, "Ready").get("status") == "True" for body in bodies)
 
         await wait_until_async(
-            ready, until=lambda count: count == topics, describe="all to be ready", timeout_s=240
+            ready, until=lambda count: count == topics, describe="all to be ready"
         )
         converged_s = time.monotonic() - started
-        await wait_until_async(
-            _idle(operator.queue), until=bool, describe="the queue to be idle", timeout_s=240
-        )
+        await wait_until_async(_idle(operator.queue), until=bool, describe="the queue to be idle")
         # What a busy machine does not answer in time is asked for again, with the same id.
         created = {(c.topic, c.topic_id) for c in controller.commands if isinstance(c, CreateTopic)}
         assert sorted(topic for topic, _ in created) == names
@@ -75,9 +73,7 @@ async def test_many_topics_converge_with_few_writes(
         async def left() -> int:
             return len((await list_objects(client, KafkaTopic.kind, settings)).bodies)
 
-        await wait_until_async(
-            left, until=lambda count: count == 0, describe="all to be gone", timeout_s=240
-        )
+        await wait_until_async(left, until=lambda count: count == 0, describe="all to be gone")
         print(
             f"deleted after {time.monotonic() - started:.1f} s: {operator.writes - writes} writes"
         )

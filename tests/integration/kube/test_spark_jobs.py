@@ -64,7 +64,6 @@ def _definition(api: KubernetesApi) -> Iterator[None]:
     wait_until(
         lambda: client.get(path).get("status", {}).get("conditions") or [],
         until=lambda shown: ("Established", "True") in {(c["type"], c["status"]) for c in shown},
-        timeout_s=120,
         describe="the definition of SparkApplications to be established",
     )
     yield
@@ -391,7 +390,7 @@ async def wait_for(
         )
 
     describe = f"{name} to be {phase} ({reason})"
-    return await wait_until_async(look, until=holds, timeout_s=240, describe=describe)
+    return await wait_until_async(look, until=holds, describe=describe)
 
 
 async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its_resource(
@@ -426,7 +425,6 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
         await wait_until_async(
             owners,
             until=lambda found: found == {"second", "third"},
-            timeout_s=120,
             describe="the job of the resource that is gone to be deleted",
         )
     exchange.close()

@@ -73,11 +73,8 @@ class ForeignController:
         await wait_until_async(
             self._predecessor_is_settled,
             describe="a broker to be the controller",
-            timeout_s=DEADLINE_S,
         )
-        await wait_until_async(
-            self._take_over_once, describe="the election to be won", timeout_s=DEADLINE_S
-        )
+        await wait_until_async(self._take_over_once, describe="the election to be won")
 
     async def _predecessor_is_settled(self) -> bool:
         """A broker is the controller and has announced itself to all brokers."""

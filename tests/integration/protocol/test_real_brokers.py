@@ -157,7 +157,6 @@ async def test_a_topic_lives_and_dies(line: Line, kafka: KafkaCluster) -> None:
                 await wait_until_async(
                     functools.partial(_is_gone, directory),
                     describe=f"{directory} to be renamed for deletion",
-                    timeout_s=120,
                 )
 
 

@@ -18,7 +18,6 @@ from regent.protocol.sasl import SaslCredentials
 from regent.protocol.serving import Peer, UpstreamBroker
 from sandbox import KafkaBroker, ZooKeeper, wait_until_async
 from sandbox.ports import lease_port
-from sandbox.waiting import DEADLINE_S
 from tests.support.raw_broker import nowhere, versions_of
 from tests.support.soak import versions
 
@@ -57,9 +56,7 @@ def endpoint(request: pytest.FixtureRequest) -> Iterator[EndPoint]:
 async def next_session(began: float) -> None:
     """Until a session that began then is over."""
     now = asyncio.get_running_loop().time
-    await wait_until_async(
-        lambda: now() > began + SESSION_S, describe="the end of a session", timeout_s=DEADLINE_S
-    )
+    await wait_until_async(lambda: now() > began + SESSION_S, describe="the end of a session")
 
 
 async def test_a_connection_is_used_for_longer_than_a_session(endpoint: EndPoint) -> None:

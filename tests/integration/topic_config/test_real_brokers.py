@@ -147,7 +147,7 @@ def test_a_broker_starts_with_what_is_accepted_and_not_with_what_is_refused(
     assert told.settings["log.retention.hours"] == "168"
     assert config_problems(ODD_BUT_LEGAL, [told]) == ()
     log = started.state_path / "data-1" / f"{LOWERED}-0"
-    wait_until(log.exists, timeout_s=DEADLINE_S, describe=f"{log} to be created", watch=[started])
+    wait_until(log.exists, describe=f"{log} to be created", watch=[started])
     started.kill()
 
     configs = list(deadly(release))
@@ -184,7 +184,6 @@ def test_a_broker_starts_with_indexes_of_accepted_sizes_only(
     topics.create("index", TOO_SMALL)
     wait_until(
         lambda: "Invalid max index size" in started.process.log_of_this_run(),
-        timeout_s=DEADLINE_S,
         describe="the broker to fail over the new topic",
         watch=[started],
     )

@@ -103,7 +103,6 @@ class ServedResource:
             # The first plan compiles the planner: that takes a busy machine more than a minute.
             lambda: self.status.get("phase"),
             until=lambda now: now == phase,
-            timeout_s=240,
             describe=f"phase {phase}",
         )
 

@@ -28,6 +28,7 @@ from regent.kube.command_batcher import (
     CommandsOutdatedError,
 )
 from regent.model.partition import TopicPartition
+from sandbox.waiting import DEADLINE_S
 from tests.support.viewed_port import ViewedPort
 from tests.unit.kube.jumping_clock import elapse, jumping, run
 
@@ -116,7 +117,7 @@ async def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> 
     electing = asyncio.create_task(batcher.submit([elect]))
     await elapse(0.5)
     port.takes_s = 0.1
-    async with asyncio.timeout(1.0):
+    async with asyncio.timeout(DEADLINE_S):
         assert await batcher.submit([DeleteTopic("other")]) == (Accepted(),)
     assert not moving.done()
     assert not electing.done()

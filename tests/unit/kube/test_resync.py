@@ -14,6 +14,8 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from tests.unit.kube.jumping_clock import jumping
 from tests.unit.kube.stored_objects import topic_cache
 
+HOUR_S = 3_600
+
 
 class WithoutDefinition(KubeClient):
     """An API server without the definition of KafkaTopics."""
@@ -44,7 +46,7 @@ async def test_a_definition_that_stays_missing_is_logged_once_in_a_while(
         on_resync=lambda: None,
     )
     with pytest.raises(TimeoutError):
-        async with asyncio.timeout(3_600):
+        async with asyncio.timeout(HOUR_S):
             await resync.load()
     assert client.requests > 300
     assert caplog.messages == ["Resources cannot be listed, retrying"] * 6

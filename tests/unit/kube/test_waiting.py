@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from regent.kube.waiting import cancel
+from sandbox.waiting import DEADLINE_S
 
 
 async def test_a_task_that_loses_a_cancellation_is_ended_all_the_same() -> None:
@@ -25,7 +26,7 @@ async def test_a_task_that_loses_a_cancellation_is_ended_all_the_same() -> None:
 
     task = asyncio.create_task(serve())
     await asyncio.sleep(0)
-    await asyncio.wait_for(cancel((task,)), timeout=60)
+    await asyncio.wait_for(cancel((task,)), timeout=DEADLINE_S)
     assert task.cancelled()
     assert rounds == 2
 

@@ -13,6 +13,7 @@ from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.network.settings import ChannelSettings
 from regent.protocol.control_requests import ControlRequests, ControlResponse, StopReplicaPartition
 from regent.protocol.partition_state import PartitionState
+from sandbox.waiting import DEADLINE_S
 from tests.support.stub_broker import UPDATE_METADATA, StubBroker, stub_brokers
 
 CONTROLLER_ID = 1_000_000_007
@@ -34,7 +35,7 @@ class Responses:
         self._arrived.set()
 
     async def wait_for(self, count: int) -> list[ControlResponse]:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while len(self.all) < count:
                 self._arrived.clear()
                 await self._arrived.wait()

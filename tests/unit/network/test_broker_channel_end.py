@@ -70,7 +70,7 @@ async def test_stopped_sending_is_no_failure(caplog: pytest.LogCaptureFixture) -
         ),
     ):
         manager.send(only_update_metadata(stub))
-        await asyncio.wait_for(waits.wait(), 60)
+        await asyncio.wait_for(waits.wait(), DEADLINE_S)
         assert stub.connections == 2  # of a large request, some may have left
         assert manager.problems() == {}
         may_be.set()
@@ -95,7 +95,7 @@ async def test_a_connection_lost_while_nothing_may_be_sent_is_replaced() -> None
         ),
     ):
         manager.send(only_update_metadata(stub))
-        await asyncio.wait_for(waits.wait(), 60)
+        await asyncio.wait_for(waits.wait(), DEADLINE_S)
         await stub.stop()
         await until(lambda: not manager._channels[1].is_connected, "the lost connection")
         await stub.start()
@@ -156,7 +156,7 @@ async def test_closing_from_within_a_response_stops_at_once() -> None:
         async with channels(stub.registration, on_response=resign) as (manager, _):
             manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
             manager.send(batch(stub, stop_replica={1: both}, leader_and_isr={}))
-            await asyncio.wait_for(done.wait(), 60)
+            await asyncio.wait_for(done.wait(), DEADLINE_S)
             await manager.wait_closed()
     assert len(seen) == 1
     assert len(stub.received) == 1

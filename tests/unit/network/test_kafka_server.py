@@ -29,6 +29,7 @@ from regent.protocol.served_apis import (
 )
 from regent.protocol.server_codec import Request, ServerCodec
 from regent.protocol.serving import Close, Peer, Throttled
+from sandbox.waiting import DEADLINE_S
 from tests.support.kafka_client import KafkaClient, connected
 from tests.support.served_requests import make
 from tests.support.waiting import until
@@ -220,7 +221,7 @@ async def test_an_answer_of_a_cancelled_dispatcher_is_dropped() -> None:
             client.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
             await started.wait()
         await until(at(server, connections=0, requests_in_progress=0, buffered_bytes=0))
-        await asyncio.wait_for(server.stop(), 60)
+        await asyncio.wait_for(server.stop(), DEADLINE_S)
 
 
 async def test_bad_peers_logged_once(server: KafkaServer, caplog: pytest.LogCaptureFixture) -> None:

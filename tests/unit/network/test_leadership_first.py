@@ -15,6 +15,7 @@ from regent.network import broker_channel
 from regent.protocol.control_codec import encode_ahead
 from regent.protocol.control_requests import PartitionUpdates
 from regent.protocol.partition_state import PartitionState
+from sandbox.waiting import DEADLINE_S
 from tests.support.stub_broker import LEADER_AND_ISR, Received, StubBroker
 from tests.unit.network.open_channels import batch, channels
 
@@ -99,7 +100,7 @@ async def test_metadata_is_later(topics: tuple[int, int], monkeypatch: pytest.Mo
         async with channels(*(stub.registration for stub in stubs)) as (manager, responses):
             assert await manager.inter_broker_protocol() == (3, 9)
             manager.send(requests)
-            await asyncio.wait_for(is_encoded.wait(), 60.0)
+            await asyncio.wait_for(is_encoded.wait(), DEADLINE_S)
             assert had_leadership == [True, True]
             brokers.answer()
             await responses.wait_for(4)

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from regent.network.lookup_loop import LookupLoop
+from sandbox.waiting import DEADLINE_S
 from tests.support.thread_shortage import thread_shortage
 
 HANGING = 40
@@ -43,7 +44,7 @@ def name_servers(monkeypatch: pytest.MonkeyPatch) -> Iterator[NameServers]:
 
 def run(story: Coroutine[Any, Any, None]) -> None:
     with asyncio.Runner(loop_factory=LookupLoop) as runner:
-        runner.run(asyncio.wait_for(story, 60))
+        runner.run(asyncio.wait_for(story, DEADLINE_S))
 
 
 def test_names_that_are_not_resolved_hold_nothing_up(name_servers: NameServers) -> None:

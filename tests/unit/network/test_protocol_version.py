@@ -14,6 +14,7 @@ from regent.network import broker_settings
 from regent.network.settings import ChannelSettings
 from regent.protocol import kafka_api_versions
 from regent.protocol.api_versions import ProtocolVersion
+from sandbox.waiting import DEADLINE_S
 from tests.support.stub_broker import LEADER_AND_ISR, SUPPORTED_BY_3_9, StubBroker
 from tests.support.waiting import until
 from tests.unit.network.open_channels import DEAD_PORT, batch, channels
@@ -81,7 +82,7 @@ class TestProtocolVersion:
             StubBroker(1) as stub,
             channels(stub.registration, dead, settings=settings) as (manager, _),
         ):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(DEADLINE_S):
                 assert await manager.inter_broker_protocol() == (3, 9)
 
     async def test_a_change_is_announced(self) -> None:
@@ -95,14 +96,14 @@ class TestProtocolVersion:
         ):
             assert await manager.inter_broker_protocol() == (3, 9)
             manager.update(opened=(old.registration,), controller_epoch=7)
-            assert await asyncio.wait_for(announced.get(), 60) == ((2, 6), 7)
+            assert await asyncio.wait_for(announced.get(), DEADLINE_S) == ((2, 6), 7)
             assert old.configs is not None
             old.configs["inter.broker.protocol.version"] = "3.9"
             manager.update(opened=(old.registration,), closed=(2,), controller_epoch=7)
-            assert await asyncio.wait_for(announced.get(), 60) == ((3, 9), 7)
+            assert await asyncio.wait_for(announced.get(), DEADLINE_S) == ((3, 9), 7)
             old.configs["inter.broker.protocol.version"] = "2.8"
             manager.update(opened=(old.registration,), closed=(2,), controller_epoch=7)
-            assert await asyncio.wait_for(announced.get(), 60) == ((2, 8), 7)
+            assert await asyncio.wait_for(announced.get(), DEADLINE_S) == ((2, 8), 7)
             manager.update(opened=(), closed=(2,), controller_epoch=8)
             assert announced.get_nowait() == ((3, 9), 8)
 
@@ -126,13 +127,16 @@ class TestProtocolVersion:
                 has_answered=True,
                 api_versions=supported,
             )
-            assert await asyncio.wait_for(announced.get(), 60) == (stub.registration, expected)
+            assert await asyncio.wait_for(announced.get(), DEADLINE_S) == (
+                stub.registration,
+                expected,
+            )
             former = msgspec.structs.replace(stub.registration, epoch=stub.registration.epoch - 1)
             assert manager.facts([stub.registration]) == [expected]
             assert manager.facts([former]) == []
             stub.configs = None
             manager.update(opened=(stub.registration,), closed=(1,))
-            _, without_settings = await asyncio.wait_for(announced.get(), 60)
+            _, without_settings = await asyncio.wait_for(announced.get(), DEADLINE_S)
             assert without_settings.settings is None
             assert without_settings.protocol_version is None
             assert without_settings.versions == ((3, 5), (3, 6))
@@ -148,11 +152,11 @@ class TestProtocolVersion:
         ):
             told, stub.configs = stub.configs, None
             manager.update(opened=(stub.registration,))
-            assert (await asyncio.wait_for(announced.get(), 60)).settings is None
+            assert (await asyncio.wait_for(announced.get(), DEADLINE_S)).settings is None
             asked = stub.connections
             await until(lambda: stub.connections, "more questions", until=lambda n: n > asked + 2)
             stub.configs = told
-            facts = await asyncio.wait_for(announced.get(), 60)
+            facts = await asyncio.wait_for(announced.get(), DEADLINE_S)
             assert facts.settings is not None
             assert facts.protocol_version == (3, 9)
         assert caplog.messages.count("broker does not report its protocol version") == 1
@@ -176,10 +180,10 @@ class TestProtocolVersion:
 
             monkeypatch.setattr(stub, "_answer_setup", observed)
             manager.update(opened=(stub.registration,))
-            assert (await asyncio.wait_for(announced.get(), 60)).settings is not None
+            assert (await asyncio.wait_for(announced.get(), DEADLINE_S)).settings is not None
             assert stub.configs is not None
             stub.configs = {**stub.configs, MIN_INSYNC_REPLICAS: "2"}
-            facts = await asyncio.wait_for(announced.get(), 60)
+            facts = await asyncio.wait_for(announced.get(), DEADLINE_S)
             assert facts.settings is not None
             assert facts.settings[MIN_INSYNC_REPLICAS] == "2"
             stub.configs, before = None, len(asked)

@@ -13,6 +13,7 @@ import pytest
 from regent.model.topic_config import BrokerFacts
 from regent.network import broker_channel, broker_settings
 from regent.network.controller_channel_manager import ControllerChannelManager
+from sandbox.waiting import DEADLINE_S
 from tests.support.event_loop import until_idle
 from tests.support.stub_broker import StubBroker, stub_brokers
 from tests.support.waiting import until
@@ -53,7 +54,7 @@ async def test_what_brokers_run_is_expected_once_each_has_answered_or_is_out_of_
 
         async def something_new() -> None:
             heard.clear()
-            await asyncio.wait_for(heard.wait(), 60)
+            await asyncio.wait_for(heard.wait(), DEADLINE_S)
 
         stubs[1].configs = {"inter.broker.protocol.version": "3.6-IV2"}
         await stubs[1].stop()

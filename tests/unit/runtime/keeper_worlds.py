@@ -79,7 +79,7 @@ class World:
             assert not self.task.done(), self.task.result()
             return condition()
 
-        await wait_until_async(is_so, describe="the keeper", timeout_s=DEADLINE_S, interval_s=0.001)
+        await wait_until_async(is_so, describe="the keeper", interval_s=0.001)
 
     async def current(self) -> None:
         await self.until(

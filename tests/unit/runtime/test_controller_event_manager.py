@@ -21,6 +21,7 @@ from regent.runtime import controller_event_manager
 from regent.runtime.collector import Collector
 from regent.runtime.command_reply import CommandReply
 from regent.runtime.controller_event_manager import ControllerEventManager
+from sandbox.waiting import DEADLINE_S
 from tests.unit.runtime.worlds import Process
 
 
@@ -39,7 +40,7 @@ class Counts:
 
     async def until(self, number: int) -> None:
         """Wait until so many events have been processed."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while len(self.states) < number:
                 self.changed.clear()
                 await self.changed.wait()

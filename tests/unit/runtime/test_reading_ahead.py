@@ -11,6 +11,7 @@ from regent.model.errors import UnexpectedZooKeeperError
 from regent.runtime import reading_ahead
 from regent.runtime.reading_ahead import read_ahead
 from regent.zk_data.operations import ZNode
+from sandbox.waiting import DEADLINE_S
 
 
 class Reads:
@@ -31,7 +32,7 @@ class Reads:
         return [node(path) for path in paths]
 
     async def wait_for(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(DEADLINE_S):
             while len(self.asked) < count:
                 self._is_asked.clear()
                 await self._is_asked.wait()

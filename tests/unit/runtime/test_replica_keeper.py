@@ -19,6 +19,7 @@ from regent.runtime.replica_keeper import ReplicaKeeper
 from regent.simulation.zookeeper import Event, InMemoryZooKeeper
 from regent.sockets.listening import listening_socket
 from regent.zk_data.operations import Create, SessionState, WatchedEvent
+from sandbox.waiting import DEADLINE_S
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.waiting import until
 
@@ -318,5 +319,5 @@ def _reason(replica: Replica) -> str:
 
 
 async def _soon(awaited: Awaitable[Any]) -> None:
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(DEADLINE_S):
         await awaited

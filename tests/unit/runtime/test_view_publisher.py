@@ -19,6 +19,7 @@ from regent.runtime.view_publisher import ViewPublisher, topic_view
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create
+from sandbox.waiting import DEADLINE_S
 from tests.support.event_loop import until_idle
 from tests.unit.runtime.worlds import Process
 
@@ -52,7 +53,7 @@ async def told(publisher: ViewPublisher, topics: frozenset[str] | None) -> froze
 
     publisher.subscribe(listen)
     publisher.publish(topics)
-    return await asyncio.wait_for(news, 5)
+    return await asyncio.wait_for(news, DEADLINE_S)
 
 
 async def until(
@@ -62,7 +63,7 @@ async def until(
     news = asyncio.Event()
     publisher.subscribe(lambda _: news.set(), is_immediate=immediate)
     while not holds(publisher.view):
-        await asyncio.wait_for(news.wait(), 60)
+        await asyncio.wait_for(news.wait(), DEADLINE_S)
         news.clear()
 
 
@@ -285,14 +286,14 @@ async def test_changes_that_keep_coming_are_described_together_after_a_pause() -
     publisher.subscribe(described.append)
     async with running(publisher):
         publisher.publish(None)
-        await asyncio.wait_for(begun.wait(), 60)
+        await asyncio.wait_for(begun.wait(), DEADLINE_S)
         for topics in ({"a"}, {"b"}, {"a"}):
             publisher.publish(frozenset(topics))
             await until_idle()
         assert described == [None]
         begun.clear()
         over.set()
-        await asyncio.wait_for(begun.wait(), 60)
+        await asyncio.wait_for(begun.wait(), DEADLINE_S)
         assert described == [None, frozenset({"a", "b"})]
         assert all(0 <= each <= view_publisher.LONGEST_PAUSE_S for each in pauses)
 
@@ -322,7 +323,7 @@ async def test_a_large_view_waits_until_brokers_are_informed_but_not_for_ever(
     publisher.subscribe(lambda _: described.set())
     async with running(publisher):
         publisher.publish(None)
-        await asyncio.wait_for(described.wait(), 60)
+        await asyncio.wait_for(described.wait(), DEADLINE_S)
         assert pauses == [view_publisher.BEFORE_EVERYTHING_S] * waits
 
 

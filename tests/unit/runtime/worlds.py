@@ -21,6 +21,7 @@ from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.operations import Create
 from regent.zk_data.topics import TopicZNode, encode_topic
+from sandbox.waiting import DEADLINE_S
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
 from tests.support.reported_facts import facts_of
 
@@ -157,7 +158,7 @@ class Process:
 
     async def until(self, event: ControllerEvent) -> None:
         """Wait until an event was enqueued."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             while event not in self.events:
                 self._arrived.clear()
                 await self._arrived.wait()

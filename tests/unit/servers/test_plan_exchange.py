@@ -25,6 +25,7 @@ from regent.settings import Settings
 from regent.sockets.listening import listening_socket
 from regent_rebalance.errors import ExchangeError
 from regent_rebalance.exchange_client import Exchange
+from sandbox.waiting import DEADLINE_S
 
 TASK = PlanTask(b'{"version": 1}' * 100_000, PlannerGoals(drained=(7,)))
 TOKEN = "the token"
@@ -268,15 +269,17 @@ async def test_a_driver_waits_for_the_regent_that_knows_it(tmp_path: Path) -> No
     url = f"http://127.0.0.1:{port}"
     driver = Exchange(url, tmp_path, patience_s=60, pause=pause)
     fetching = asyncio.create_task(asyncio.to_thread(driver.task))
-    await asyncio.wait_for(asked.wait(), timeout=60)
+    await asyncio.wait_for(asked.wait(), timeout=DEADLINE_S)
     exchange = PlanExchange(
         listening_socket("127.0.0.1", port, setting="planner_exchange"), max_bytes=1000
     )
     async with exchange.served():
         asked.clear()
-        await asyncio.wait_for(asked.wait(), timeout=60)
+        await asyncio.wait_for(asked.wait(), timeout=DEADLINE_S)
         with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
-            assert await asyncio.wait_for(fetching, timeout=60) == list(TASK.goals.arguments())
+            assert await asyncio.wait_for(fetching, timeout=DEADLINE_S) == list(
+                TASK.goals.arguments()
+            )
     exchange.close()
 
 
@@ -354,7 +357,7 @@ async def test_who_never_begins_with_tls_makes_room_for_drivers(tmp_path: Path) 
             reader, writer = await asyncio.open_connection(host, int(port))
             stack.callback(writer.close)
             silent.append(reader)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(DEADLINE_S):
             for reader in silent[:2]:
                 with suppress(ConnectionResetError):
                     assert await reader.read() == b""

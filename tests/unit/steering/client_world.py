@@ -263,7 +263,7 @@ class ClientWorld:
             assert not self._task.done(), self._task.result()
             return condition()
 
-        await wait_until_async(is_so, describe="the client", timeout_s=DEADLINE_S, interval_s=0.01)
+        await wait_until_async(is_so, describe="the client", interval_s=0.01)
 
     async def known(self) -> None:
         """Wait until the client knows the cluster, and what the brokers run."""

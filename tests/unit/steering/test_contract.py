@@ -172,7 +172,6 @@ async def test_a_command_comes_to_the_same(
         await wait_until_async(
             lambda: all(name in controller.view.topics for name in TOPICS),
             describe="the topics",
-            timeout_s=60,
         )
         (outcome,) = await controller.submit([case.command])
         if case.reason is not None:
@@ -187,5 +186,4 @@ async def test_a_command_comes_to_the_same(
         await wait_until_async(
             lambda: case.shows(controller.view.topics.get(topic)),
             describe=f"what {type(case.command).__name__} leads to",
-            timeout_s=60,
         )

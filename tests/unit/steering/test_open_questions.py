@@ -22,6 +22,7 @@ from regent.controller.commands import (
 from regent.model.partition import TopicPartition
 from regent.services.open_questions import MAX_QUESTIONS
 from regent.zk_data import paths
+from sandbox.waiting import DEADLINE_S
 from tests.unit.steering.client_world import ClientWorld
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)
@@ -110,7 +111,7 @@ async def test_questions_are_bounded_and_hold_no_topic_up(world: ClientWorld) ->
 
 async def test_the_end_of_the_process_waits_for_no_answer(world: ClientWorld) -> None:
     moving = await asked(world, MOVE)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(DEADLINE_S):
         await world.__aexit__()
         (outcome,) = await moving
     assert isinstance(outcome, Rejected)
