@@ -17,11 +17,11 @@ from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
+from sandbox.waiting import DEADLINE_S
 from sandbox.znodes import end_session
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
 from tests.support.present import present
 
-DEADLINE_S = 120.0
 SESSION_TIMEOUT_MS = 30_000
 
 

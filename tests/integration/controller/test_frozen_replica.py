@@ -34,6 +34,7 @@ from regent.model.partition import ReplicaAssignment
 from regent.zk_data import paths
 from regent.zk_data.topics import TopicZNode, encode_topic
 from sandbox import wait_until
+from sandbox.waiting import DEADLINE_S
 from tests.support.figures import Figure
 from tests.support.soak import soak
 from tests.support.transaction_log import changes
@@ -53,7 +54,6 @@ LONGEST_S = float(os.environ.get("LONGEST_S", "60" if TRIES >= 100 else "2"))
 CHANGES_A_SECOND = 500
 TOPICS = 10
 OF_REPLICAS = ("/kafka/regent/election/", "/kafka/regent/election-presence/")
-DEADLINE_S = 120.0
 SENT_AT_MOST = 1
 """Requests in all tries of a run: those that were frozen in the very moment of sending."""
 DEPOSED = "Not the controller any more after a pause: nothing is sent"

@@ -32,6 +32,7 @@ from sandbox import (
     ZooKeeper,
     wait_until,
 )
+from sandbox.waiting import DEADLINE_S
 from tests.java.regenerate_topic_configs import version_of
 from tests.support.soak import soak, versions
 
@@ -60,7 +61,6 @@ OLDEST, NEWEST = TESTED_VERSIONS[0], TESTED_VERSIONS[-1]
 
 LOWERED = "lowered"
 TOO_SMALL = {"segment.index.bytes": "4"}
-DEADLINE_S = 180.0
 
 
 def deadly(release: str) -> Iterator[dict[str, str]]:

@@ -11,8 +11,7 @@ from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
-
-DEADLINE_S = 120.0
+from sandbox.waiting import DEADLINE_S
 
 
 class Connected:

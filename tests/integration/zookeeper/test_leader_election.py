@@ -22,9 +22,9 @@ from regent.zookeeper import awaited_answers
 from regent.zookeeper.awaited_answers import AwaitedAnswer
 from regent.zookeeper.leader_election import Identity, LeaderElection, contenders
 from sandbox import ZooKeeper
+from sandbox.waiting import DEADLINE_S
 from sandbox.znodes import end_session
 from tests.integration.zookeeper.harness import (
-    DEADLINE_S,
     Connected,
     connected,
     settings_for,

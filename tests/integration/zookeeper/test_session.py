@@ -22,10 +22,10 @@ from regent.zookeeper.establishing import ensure_chroot
 from regent.zookeeper.multi_write import MultiWrite, serialize_acl
 from regent.zookeeper.session import ZooKeeperSession
 from sandbox import ZooKeeper, ZooKeeperEnsemble
+from sandbox.waiting import DEADLINE_S
 from sandbox.znodes import end_session
 from sandbox.zookeeper import SESSION_TIMEOUT_MAX_MS
 from tests.integration.zookeeper.harness import (
-    DEADLINE_S,
     Connected,
     Proxy,
     connected,

@@ -12,8 +12,9 @@ from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete, SetData
+from sandbox.waiting import DEADLINE_S
 from tests.support.event_loop import until_idle
-from tests.unit.runtime.keeper_worlds import DEADLINE_S, T0, Make, World, state, topic
+from tests.unit.runtime.keeper_worlds import T0, Make, World, state, topic
 
 
 async def test_what_is_dirty_is_read_first(world: World) -> None:

@@ -44,7 +44,6 @@ from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZ
 from tests.unit.controller.world import make_broker
 from tests.unit.runtime.worlds import KeptChannels
 
-DEADLINE_S = 60.0
 BROKERS = (1, 2, 3)
 
 
