@@ -254,7 +254,7 @@ def test_a_regent_that_is_killed_goes_on_with_the_same_plan_and_copies_nothing_t
     assert created == {f"{topic}-{p}": 1 for topic, p in moved}
 
 
-@soak("controller")  # a broker that does not answer is waited for half a minute
+@soak("controller")  # Regent waits half a minute for a silent broker
 def test_the_status_says_how_many_bytes_are_copied_how_fast_and_until_when(
     cluster: Cluster, moves: Resources, process: RegentProcess, figure: Figure
 ) -> None:
