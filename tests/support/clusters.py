@@ -14,7 +14,9 @@ _AT_ONCE = 2
 class Clusters:
     """Three brokers of a Kafka version, which create topics by themselves.
 
-    Brokers of a version run until two other versions are needed.
+    Brokers of a version run until two other versions are needed. Internal topics stay from one
+    module of tests to the next; they have two replicas, so that one broker can be drained. Brokers
+    also keep their logs, so each test gives its topics names of its own.
     """
 
     def __init__(self) -> None:
@@ -43,6 +45,8 @@ class Clusters:
                     auto_create_topics_enable=True,
                     default_replication_factor=2,
                     num_partitions=6,
+                    offsets_topic_replication_factor=2,
+                    transaction_state_log_replication_factor=2,
                 )
             )
         self._running[version] = cluster, stack

@@ -235,36 +235,44 @@ def test_another_replica_goes_on_to_the_same_target_and_copies_nothing_twice(
     cluster: Cluster, resources: Resources, process: RegentProcess
 ) -> None:
     partitions = 40
-    create_topic(cluster, "killed", {p: [1 + p % 2] for p in range(partitions)})
+    create_topic(cluster, "client-killed", {p: [1 + p % 2] for p in range(partitions)})
     targets = {p: [3] for p in range(partitions)}
-    create_topic(cluster, "slow", {0: [1]})
+    create_topic(cluster, "client-slow", {0: [1]})
     moves = resources.of("reassignment")
 
     def arrived() -> int:
-        return list((cluster.znodes.assignment("killed") or {}).values()).count([3])
+        return list((cluster.znodes.assignment("client-killed") or {}).values()).count([3])
 
     with regent(
         cluster, name="other", kubeconfig=resources.api.kubeconfig, namespace=resources.namespace
     ) as other:
-        with held_back(cluster, "slow", 3):
+        with held_back(cluster, "client-slow", 3):
             moves.apply(
                 reassignment(
-                    "killed",
-                    assignments=[*assign("killed", targets), *assign("slow", {0: [3]})],
+                    "client-killed",
+                    assignments=[
+                        *assign("client-killed", targets),
+                        *assign("client-slow", {0: [3]}),
+                    ],
                     concurrency={"total": 2},
                 )
             )
             cluster.wait(arrived, "some to arrive", until=lambda n: n >= 5, interval_s=0.02)
-            plan = moves.get("killed")["status"]["plan"]["hash"]
+            plan = moves.get("client-killed")["status"]["plan"]["hash"]
             process.kill()
-        moves.wait_until_true("killed", "Completed")
+        moves.wait_until_true("client-killed", "Completed")
         assert "regent_serving 1.0" in other.metrics()
     process.start()
-    assert moves.get("killed")["status"]["plan"]["hash"] == plan
-    moved = {("slow", 0): [3], **{("killed", p): replicas for p, replicas in targets.items()}}
+    assert moves.get("client-killed")["status"]["plan"]["hash"] == plan
+    moved = {
+        ("client-slow", 0): [3],
+        **{("client-killed", p): replicas for p, replicas in targets.items()},
+    }
     wait_until_moved(cluster, moved)
     log = cluster.broker(3).log_path.read_text()
-    created = Counter(re.findall(r"Created log for partition ((?:killed|slow)-\d+) ", log))
+    created = Counter(
+        re.findall(r"Created log for partition ((?:client-killed|client-slow)-\d+) ", log)
+    )
     assert created == {f"{topic}-{p}": 1 for topic, p in moved}
 
 
