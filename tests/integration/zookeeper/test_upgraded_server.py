@@ -84,3 +84,24 @@ async def test_a_session_that_has_met_an_older_server_is_not_bound_by_that(
         await until(lambda: generation.has_recursive_watches)
         assert generation.has_bulk_reads
         assert client.states == [CONNECTED, SUSPENDED, RECONNECTED]
+
+
+@pytest.mark.usefixtures("_looks_soon")
+async def test_an_older_server_is_asked_without_harm_to_the_session(
+    old_server: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    async def is_upgraded(server: Address, settings: ZooKeeperSettings) -> bool:
+        asked.append(await upgraded_server.is_upgraded(server, settings))
+        return asked[-1]
+
+    monkeypatch.setattr(session_module, "is_upgraded", is_upgraded)
+    settings = settings_for(old_server.connect_string, session_timeout_ms=60_000)
+    async with connected(settings) as client:
+        await asyncio.to_thread(old_server.restart)
+        await until(lambda: bool(asked))
+        assert asked == [False]
+        assert await client.port.exists(["/"]) == [True]
+        assert client.states == [CONNECTED, SUSPENDED, RECONNECTED]
+        assert not client.session.generation().has_bulk_reads

@@ -147,3 +147,30 @@ def test_what_a_former_release_leaves_in_a_lease_that_it_renews_does_not_count(
         assert after.knowledge.unknown_for_s() < 10
 
     run(scenario())
+
+
+def test_who_controls_no_cluster_any_more_keeps_the_lease_from_nobody() -> None:
+    async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
+        one.lead("first")
+        await elapse(5)
+        two.lead("second")
+        await elapse(5)
+        one.stand_by()
+        await elapse(5)
+        assert (one.serves, two.serves, server.holder) == (False, True, "two")
+
+    play(scenario)
+
+
+def test_a_process_that_ends_soon_again_and_again_goes_on_counting() -> None:
+    async def scenario() -> None:
+        server = LeaseServer()
+        for count in range(1, 8):
+            replica = Replica(server, "one")
+            replica.leadership.set_elected(True)
+            await elapse(20)
+            assert 17 * count < replica.knowledge.unknown_for_s() <= 20 * count
+            replica.task.cancel()
+            await asyncio.gather(replica.task, return_exceptions=True)
+
+    run(scenario())

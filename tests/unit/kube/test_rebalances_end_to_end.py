@@ -20,7 +20,7 @@ from regent.kube.served_kind import ServedKind
 from regent.model.cluster import Broker
 from regent.model.log_dirs import LogDirs
 from regent.model.topic_name_rules import TopicNameRules
-from regent.planning.results import PlanResult, read_result
+from regent.planning.results import PlannedChange, PlannedChanges, PlanResult, read_result
 from regent.planning.snapshotting import Answers
 from regent.reconcile.reassignments.move_plan import Move, MovePlan, read_plan
 from regent_rebalance.cli import plan
@@ -240,3 +240,30 @@ async def test_a_defect_of_the_planning_is_said_and_tried_again(tmp_path: Path) 
             "the planner has failed and is started again: ValueError: no such thing",
         )
         assert move.status["phase"] == "Pending"
+
+
+async def test_plan_is_refused_when_it_moves_a_foreign_topic_created_after_the_snapshot(
+    tmp_path: Path,
+) -> None:
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
+        planner = Planner(tmp_path)
+        planner.gate.clear()
+        planner.handed_in = PlannedChanges((PlannedChange("foreign", 0, (1, 2), (1, 3)),))
+        move = rebalance(planner, rules=("shop=orders",))  # approved automatically
+
+        async def seen() -> tuple[list[str], str | None]:
+            found = [each["message"] for each in move.status.get("problems", ())]
+            return found, move.status.get("startedAt")
+
+        async with move.served(controller):
+            await until(lambda: len(planner.tasks), describe="the planner to be asked")
+            create_topic(cluster, controller, "foreign", [(1, 2)])
+            planner.gate.set()
+            problems, started_at = await until(seen, until=any, describe="an answer to the plan")
+        assert started_at is None
+        assert problems == [
+            "the planner has failed and is started again: its plan moves foreign-0, a topic that "
+            "topic_name_rules do not let the namespace move; find out who has handed it in"
+        ]
+        assert cluster.replicas("foreign") == [(1, 2)]

@@ -152,3 +152,15 @@ def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
         bench.reconcile()
     assert len(bench.store.patches) == 1
     assert bench.port.commands == []
+
+
+def test_a_finalizer_that_comes_back_to_a_resource_without_need_of_it_is_noticed() -> None:
+    """A resource that is not deleted and need not be held any more."""
+    bench = Bench(body(version="5", deletionPolicy="Retain", metadata={"finalizers": [FINALIZER]}))
+
+    def put_back(stored: dict[str, Any]) -> None:
+        stored["metadata"]["finalizers"] = ["a.b/c", FINALIZER]
+
+    bench.store.webhook = put_back
+    with pytest.raises(KubeSchemaError, match="is still there"):
+        bench.reconcile(times=3, every_s=60)

@@ -6,6 +6,8 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 
+import pytest
+
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -146,3 +148,62 @@ async def test_a_name_that_is_taken_is_used_as_soon_as_it_is_free() -> None:
             )
             cluster.delete_topic("mo_ve")
             await until_it_says(topic, "the topic is as declared")
+
+
+async def test_a_topic_that_is_created_in_another_cluster_is_no_adopted_one() -> None:
+    """What the status says of the topic in the former cluster is none of its business."""
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        await until(
+            lambda: asyncio.to_thread(lambda: controller.view.cluster_id),
+            until=lambda cluster_id: cluster_id is not None,
+            describe="the id of the cluster",
+        )
+        topic = ServedResource(
+            serve_kafka_topics,
+            "KafkaTopic",
+            partitions=1,
+            replicas=2,
+            clusterId=controller.view.cluster_id,
+        )
+        former = {"clusterId": "former", "ownership": "Created", "topicId": 22 * "A"}
+        topic.status.update(former, observedGeneration=1)
+        async with topic.served(controller):
+            await until_it_says(topic, "the topic is as declared")
+        assert topic.status["clusterId"] == controller.view.cluster_id
+        assert topic.status["ownership"] == "Created"
+        assert topic.status["deletionPolicy"] == "Delete"
+
+
+NOTED_AT_CREATION = {
+    "manager": "helm",
+    "operation": "Update",
+    "fieldsV1": {
+        "f:spec": {
+            ".": {},
+            "f:adoptionPolicy": {},
+            "f:deletionPolicy": {},
+            "f:managementPolicy": {},
+            "f:onForeignDeletion": {},
+            "f:partitions": {},
+        }
+    },
+}
+
+
+@pytest.mark.parametrize("policy", ["Alert", "Recreate"])
+async def test_declared_deletion_policy_is_in_effect_when_topic_is_adopted(policy: str) -> None:
+    with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
+        cluster.create_topic("move", [(1, 2)], {})
+        topic = ServedResource(
+            serve_kafka_topics,
+            "KafkaTopic",
+            partitions=1,
+            deletionPolicy="Delete",
+            onForeignDeletion=policy,
+        )
+        topic.body["metadata"]["managedFields"] = [NOTED_AT_CREATION]
+        async with topic.served(controller):
+            await until_it_says(topic, "the topic is as declared")
+        assert topic.status["ownership"] == "Adopted"
+        assert topic.status["deletionPolicy"] == "Delete"
+        assert await message_of(topic) == "the topic is as declared"

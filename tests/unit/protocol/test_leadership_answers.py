@@ -162,3 +162,11 @@ def test_refused_metadata_is_unknown_until_the_next_acknowledgement() -> None:
     told.add(4, leadership=False)
     told.answer()
     assert told.oldest_metadata() is None
+
+
+def test_merged_metadata_is_acknowledged_at_once() -> None:
+    told = known()
+    for number in (3, 4, 5):
+        told.add(number, leadership=False)
+    told.answer()
+    assert told.oldest_metadata() is None

@@ -99,3 +99,18 @@ def test_existing_topic_does_not_grow(name: str) -> None:
     assert plan.commands == ()
     assert state(plan)["Stalled"] == "True/InvalidPartitions"
     assert "set partitions to 2" in said(plan).message
+
+
+def test_defaults_of_other_topics_do_not_count() -> None:
+    subject = declared("__transaction_state", **UNDECLARED, config={"min.insync.replicas": 2})
+    plan = plan_topic(request(subject, cluster()))
+    assert state(plan)["Stalled"] == "False/NotStalled"
+    assert state(plan)["Reconciling"] == "True/LeftToBrokers"
+
+
+def test_deleted_topic_is_left_to_brokers_when_recreation_is_wanted() -> None:
+    subject = owned(topicName=OFFSETS, **UNDECLARED, onForeignDeletion="Recreate")
+    plan = plan_topic(request(subject, cluster()))
+    assert plan.commands == ()
+    assert state(plan)["Reconciling"] == "True/LeftToBrokers"
+    assert status_of(plan).last_foreign_deletion is not None

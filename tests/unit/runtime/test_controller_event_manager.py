@@ -170,3 +170,33 @@ async def test_no_more_than_one_former_term_is_kept() -> None:
             manager.put(event)
             await counts.until(len(counts.states) + 1)
         assert first.is_set()
+
+
+async def test_events_keep_order_without_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    shortage = MemoryShortage(monkeypatch, failures=1)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.Eligible())
+        assert not shortage.failures
+        manager.put(e.NotEligible())
+        await counts.until(2)
+        assert not process.controller.life.is_eligible
+        assert process.controller.active is None
+
+
+async def test_a_defect_in_the_queue_costs_one_event_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    shortage = MemoryShortage(monkeypatch, failures=1)
+    process = Process()
+    async with running(process) as (manager, counts):
+        manager.put(e.TopicChange())
+        assert not shortage.failures
+        with monkeypatch.context() as defect:
+
+            def fail(*_: object, **__: object) -> None:
+                raise ValueError("a defect")
+
+            defect.setattr(EventQueue, "put", fail)
+            with pytest.raises(ValueError, match="a defect"):
+                manager.put(e.Eligible())
+        await counts.until(1)
+        assert process.controller.active is not None

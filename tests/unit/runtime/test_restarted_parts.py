@@ -110,3 +110,20 @@ def test_what_fails_each_time_is_logged_once_in_a_while(
     parts.do("numbers", fail)
     assert len(caplog.records) == 2
     assert parts.problem() == "numbers has failed, and is tried again: KeyError('t')"
+
+
+def test_similar_errors_logged_once(
+    parts: RestartedParts, caplog: pytest.LogCaptureFixture
+) -> None:
+    """There is one with each event of the controller: thousands a second."""
+    errors = [KeyError(f"t-{n}") if n % 2 else ValueError(n) for n in range(1_000)]
+
+    def fail() -> None:
+        raise errors.pop()
+
+    for _ in range(1_000):
+        parts.do("numbers", fail)
+    assert len(caplog.records) == 2
+    problem = str(parts.problem())
+    assert "KeyError('t-999')" in problem
+    assert "ValueError(998)" in problem

@@ -196,3 +196,22 @@ async def test_a_defect_ends_nothing_but_the_cache(
     await world.current()
     (record,) = [r for r in caplog.records if r.levelno >= logging.ERROR]
     assert record.exc_info is not None
+
+
+async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The session finds out some time after it."""
+    monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
+    world = make()
+    add, is_old = world.watches.add, True
+
+    async def add_if_new(paths: Sequence[str]) -> None:
+        if is_old:
+            raise RecursiveWatchesUnsupportedError
+        await add(paths)
+
+    world.watches.add = add_if_new  # type: ignore[method-assign]
+    world.start()
+    await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
+    is_old = False
+    await world.current()
+    assert world.keeper.status.problem is None

@@ -374,3 +374,24 @@ async def test_what_changed_in_the_context_is_published_even_if_nobody_names_it(
         context_of(process).queue_topic_for_deletion("b")
         assert await told(publisher, frozenset({"a"})) == frozenset({"a", "b"})
         assert publisher.view.topics["b"].is_being_deleted
+
+
+async def test_loading_term_is_incomplete_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it has not loaded yet would be taken for gone."""
+
+    def fail(*_: object) -> None:
+        raise MemoryError("no room")
+
+    process = await cluster()
+    publisher = ViewPublisher(process.controller)
+    with monkeypatch.context() as patch:
+        patch.setattr(view_publisher, "topic_view", fail)
+        publisher.publish(frozenset("a"))
+        with pytest.raises(MemoryError):
+            await publisher.run()
+    async with running(publisher):
+        publisher.publish(frozenset("b"))
+        await until(publisher, lambda view: "b" in view.topics, immediate=True)
+        assert not publisher.view.is_complete
+        await told(publisher, None)
+        assert publisher.view.is_complete

@@ -61,3 +61,19 @@ def test_what_only_shows_or_helps_costs_no_controller_if_it_fails(
         assert service.readiness_problem() is None
         remark = service.remark()
         assert remark == f"{part} has failed, and is tried again: MemoryError('no room')"
+
+
+def test_failed_view_is_incomplete(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else what it lacks would be concluded from it."""
+    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
+
+        def fail(*_: object) -> None:
+            raise MemoryError("no room")
+
+        monkeypatch.setattr(view_publisher, "topic_view", fail)
+        cluster.create_topic("t", [(1, 2)])
+        wait_for(lambda: not controller.view.is_complete, "an incomplete view")
+        assert controller.view.is_active
+        monkeypatch.undo()
+        controller.wait_until_active()
+        assert "t" in controller.view.topics

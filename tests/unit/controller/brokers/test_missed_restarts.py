@@ -8,7 +8,7 @@ from regent.controller import giving_way
 from regent.controller.brokers import missed_restarts
 from regent.controller.effects import GiveWay
 from regent.controller.state.causes import CauseKind, ChangeKind
-from regent.model.partition import TopicPartition
+from regent.model.partition import NO_LEADER, TopicPartition
 from tests.unit.controller.predecessor import cluster, left_by
 from tests.unit.controller.world import T0, World, leader_and_isr
 
@@ -113,3 +113,30 @@ def test_nobody_is_sent_a_leader_that_has_restarted() -> None:
     announced = [batch.partitions[T0] for batch in world.driver.sent if T0 in batch.partitions]
     assert {state.leader_and_isr.leader for state in announced} == {2}
     assert leader_and_isr(world.driver.sent).keys() == {1, 2}
+
+
+def test_a_partition_without_a_leader_gets_one_that_has_not_restarted() -> None:
+    world = restart(cluster((1, 2), NO_LEADER, (1, 2)), 1)
+    assert left_by(world)[:2] == (2, (2,))
+
+
+def test_a_registration_that_was_only_rewritten_is_no_restart() -> None:
+    world = cluster((1, 2), 1, (1, 2))
+    world.start_broker(1, port=9999)
+    assert left_by(world) == (1, (1, 2), 5)
+
+
+def test_a_state_that_cannot_be_read_hides_no_restart_elsewhere() -> None:
+    world = cluster((1, 2), 1, (1, 2))
+    world.create_topic("u", {0: (1, 2)})
+    world.put("/brokers/topics/u/partitions/0/state", b"garbage")
+    restart(world, 1)
+    assert left_by(world)[:2] == (2, (2,))
+
+
+def test_a_topic_whose_deletion_was_completed_meanwhile_does_not_matter() -> None:
+    world = cluster((1, 2), 1, (1, 2))
+    active = world.fail_over()
+    gone = TopicPartition("gone", 0)
+    world.run(missed_restarts.treat_as_bounced(active, {gone: 0, T0: 1_000_000}))
+    assert not world.log.warnings(RESTARTED)
