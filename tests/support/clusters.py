@@ -15,7 +15,7 @@ class Clusters:
     """Three brokers of a Kafka version, which create topics by themselves.
 
     Brokers of a version run until two other versions are needed. Internal topics stay from one
-    module of tests to the next; they have two replicas, so that one broker can be drained. Brokers
+    module of tests to the next; they have two replicas, so that tests can drain a broker. Brokers
     also keep their logs, so each test gives its topics names of its own.
     """
 

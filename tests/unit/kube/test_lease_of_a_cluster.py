@@ -149,7 +149,7 @@ def test_what_a_former_release_leaves_in_a_lease_that_it_renews_does_not_count(
     run(scenario())
 
 
-def test_who_controls_no_cluster_any_more_keeps_the_lease_from_nobody() -> None:
+def test_lease_is_free_when_its_holder_controls_no_cluster() -> None:
     async def scenario(server: LeaseServer, one: Replica, two: Replica) -> None:
         one.lead("first")
         await elapse(5)

@@ -151,7 +151,7 @@ async def test_a_name_that_is_taken_is_used_as_soon_as_it_is_free() -> None:
 
 
 async def test_a_topic_that_is_created_in_another_cluster_is_no_adopted_one() -> None:
-    """What the status says of the topic in the former cluster is none of its business."""
+    """The status still speaks of the topic in the former cluster."""
     with SimulatedCluster(brokers=2) as cluster, LiveController(cluster) as controller:
         await until(
             lambda: asyncio.to_thread(lambda: controller.view.cluster_id),

@@ -260,7 +260,7 @@ class TestOneWhoseOwnershipIsMissing:
         plan = look(resource(**{"finalizer": True, "status": WITHOUT_OWNERSHIP, **changes}), view())
         assert status_of(plan).last_foreign_deletion is None
 
-    def test_another_one_of_that_name_is_reported(self) -> None:
+    def test_another_topic_of_that_name_is_reported(self) -> None:
         subject = resource(finalizer=True, status=WITHOUT_OWNERSHIP)
         plan = look(subject, view(topic(topic_id=OTHER_ID)))
         assert reported(subject, plan)[0] == ("TopicRecreatedExternally", True)

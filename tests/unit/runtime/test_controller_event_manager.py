@@ -184,7 +184,9 @@ async def test_events_keep_order_without_memory(monkeypatch: pytest.MonkeyPatch)
         assert process.controller.active is None
 
 
-async def test_a_defect_in_the_queue_costs_one_event_only(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_queue_loses_one_event_when_an_error_is_raised(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     shortage = MemoryShortage(monkeypatch, failures=1)
     process = Process()
     async with running(process) as (manager, counts):

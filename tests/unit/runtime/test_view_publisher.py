@@ -377,7 +377,7 @@ async def test_what_changed_in_the_context_is_published_even_if_nobody_names_it(
 
 
 async def test_loading_term_is_incomplete_after_a_defect(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What it has not loaded yet would be taken for gone."""
+    """Otherwise topics that are not loaded yet would look deleted."""
 
     def fail(*_: object) -> None:
         raise MemoryError("no room")
