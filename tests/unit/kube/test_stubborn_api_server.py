@@ -65,7 +65,7 @@ def test_that_a_policy_refuses_what_is_written_is_said_by_an_event() -> None:
 
 
 @pytest.mark.parametrize("status", [401, 409, 429, 500, 503])
-def test_that_the_api_server_does_not_serve_just_now_is_no_event(status: int) -> None:
+def test_api_server_causes_no_event_when_it_does_not_serve(status: int) -> None:
     bench = Bench(body(version="5"))
 
     def fail() -> None:
@@ -111,7 +111,7 @@ def test_a_finalizer_that_a_webhook_puts_back_is_not_taken_for_one_that_is_gone(
 
 
 def test_a_conflict_with_nobody_is_no_hot_loop() -> None:
-    """A webhook may answer 409. If somebody has changed the resource, it is looked at at once."""
+    """A webhook may answer 409. Regent looks at a changed resource at once."""
     going = {"finalizers": [FINALIZER], "deletionTimestamp": "2026-01-01T00:00:00Z"}
     bench = Bench(body(version="5", metadata=going))
 
@@ -155,7 +155,7 @@ def test_a_webhook_that_changes_the_intent_is_no_hot_loop() -> None:
 
 
 def test_a_finalizer_that_comes_back_to_a_resource_without_need_of_it_is_noticed() -> None:
-    """A resource that is not deleted and need not be held any more."""
+    """Nobody deletes the resource, and it needs no finalizer."""
     bench = Bench(body(version="5", deletionPolicy="Retain", metadata={"finalizers": [FINALIZER]}))
 
     def put_back(stored: dict[str, Any]) -> None:

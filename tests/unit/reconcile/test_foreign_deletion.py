@@ -236,7 +236,7 @@ class TestOneWhoseOwnershipIsMissing:
     """Somebody has edited the status, or an admission policy changes what is written to it."""
 
     @pytest.mark.parametrize("known", [{}, {"topicId": None, "topicCzxid": "0x2a"}])
-    def test_who_holds_the_finalizer_has_owned_the_topic_that_the_status_names(
+    def test_holder_of_the_finalizer_has_owned_the_topic_of_the_status(
         self, known: dict[str, Any]
     ) -> None:
         subject = resource(finalizer=True, status={**WITHOUT_OWNERSHIP, **known})
@@ -256,7 +256,7 @@ class TestOneWhoseOwnershipIsMissing:
             {"managementPolicy": "Observe"},
         ],
     )
-    def test_what_may_be_somebody_elses_is_not_lost(self, changes: dict[str, Any]) -> None:
+    def test_topic_is_not_lost_when_it_may_belong_to_others(self, changes: dict[str, Any]) -> None:
         plan = look(resource(**{"finalizer": True, "status": WITHOUT_OWNERSHIP, **changes}), view())
         assert status_of(plan).last_foreign_deletion is None
 

@@ -122,7 +122,7 @@ async def test_a_stop_waits_for_memory(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def test_commands_that_nobody_waits_for_any_more_are_not_carried_out() -> None:
-    """Who has stopped waiting goes on without them: says that a topic stays, for instance."""
+    """Their caller has given up, and may have said that the topic stays."""
     process = Process()
     async with running(process) as (manager, counts):
         manager.put(e.Eligible())
@@ -139,7 +139,7 @@ async def test_commands_that_nobody_waits_for_any_more_are_not_carried_out() -> 
     assert counts.states[1:] == [ControllerState.COMMAND]
 
 
-async def test_what_a_failover_loads_is_hidden_from_the_collector_until_it_is_dropped() -> None:
+async def test_failover_hides_the_state_from_the_collector_until_the_state_is_dropped() -> None:
     process = Process()
     before = gc.get_freeze_count()
     async with running(process) as (manager, counts):
@@ -195,10 +195,10 @@ async def test_queue_loses_one_event_when_an_error_is_raised(
         with monkeypatch.context() as defect:
 
             def fail(*_: object, **__: object) -> None:
-                raise ValueError("a defect")
+                raise ValueError("unexpected")
 
             defect.setattr(EventQueue, "put", fail)
-            with pytest.raises(ValueError, match="a defect"):
+            with pytest.raises(ValueError, match="unexpected"):
                 manager.put(e.Eligible())
         await counts.until(1)
         assert process.controller.active is not None
