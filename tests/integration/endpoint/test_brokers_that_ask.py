@@ -177,7 +177,7 @@ def test_no_topic_of_brokers_and_tools_gets_a_replica_on_the_controller(
         assert assignment, topic
         for replicas in assignment.values():
             assert ours not in replicas, (topic, assignment)
-            factor = 2 if topic in topics else 3
+            factor = 3 if topic == "placed-by-a-tool" else 2
             assert len(set(replicas)) == factor, (topic, assignment)
 
 
