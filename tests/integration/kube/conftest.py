@@ -194,20 +194,6 @@ class Namespace:
 
         return await self.wait(name, holds, describe=f"{type_}={status} ({reason}) on {name}")
 
-    async def wait_lease_taken(self) -> int:
-        """Wait until the Lease was taken from the one that created it; how often it was."""
-
-        async def transitions() -> int:
-            leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.name}/leases"
-            lease = await asyncio.to_thread(self.client.get, f"{leases}/regent")
-            return int(lease["spec"]["leaseTransitions"])
-
-        return await wait_until_async(
-            transitions,
-            until=lambda count: count > 0,
-            describe="the Lease to be taken by another replica",
-        )
-
     async def wait_gone(self, name: str) -> None:
         """Wait until a KafkaTopic does not exist any more."""
 

@@ -19,7 +19,6 @@ from regent.kube.spark_runner import SparkRunner
 from regent.kube.waiting import cancel
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import (
-    InfeasibleGoals,
     InvalidGoals,
     PlannedChanges,
     PlannerFailed,
@@ -44,7 +43,6 @@ from tests.integration.kube.spark_jobs import (
     drive,
     plan_task,
     regent,
-    secret_of,
 )
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
@@ -133,17 +131,6 @@ async def test_a_job_has_the_plan_of_the_child_process(
     assert left["metadata"]["uid"] == job["metadata"]["uid"], "it stays for its log"
 
 
-async def test_what_no_plan_can_do_is_an_answer(
-    runner: SparkRunner, operator_of_spark: SparkOperator, namespace: Namespace, tmp_path: Path
-) -> None:
-    goals = PlannerGoals(drained=(1, 2))
-    running = started(runner, plan_task(goals=goals, namespace=namespace.name))
-    job = await operator_of_spark.wait_for_job()
-    credentials = operator_of_spark.mount(job, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 3
-    assert isinstance(await running, InfeasibleGoals)
-
-
 @pytest.mark.parametrize("has_fetched", [False, True], ids=["before it fetches", "meanwhile"])
 async def test_when_regent_dies_the_next_one_takes_the_plan_of_the_same_job(
     runner: SparkRunner,
@@ -192,23 +179,6 @@ async def test_when_a_job_had_answered_the_regent_that_died_another_one_is_made_
         assert isinstance(await going_on, PlannedChanges)
 
 
-async def test_a_job_that_was_left_half_made_is_replaced(
-    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    await cancel((running,))
-    namespace = operator_of_spark.namespace
-    secrets = f"/api/v1/namespaces/{namespace.name}/secrets"
-    namespace.client.delete(f"{secrets}/{secret_of(job)}")
-    running = started(runner, task)
-    other = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
-    assert other["metadata"]["name"] == job["metadata"]["name"]
-    credentials = operator_of_spark.mount(other, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
-    assert isinstance(await running, PlannedChanges)
-
-
 async def test_a_job_of_another_task_makes_room(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, namespace: Namespace
 ) -> None:
@@ -223,29 +193,6 @@ async def test_a_job_of_another_task_makes_room(
     await cancel((running,))
     await runner.give_up(other.spark.owner)
     assert operator_of_spark.jobs() == []
-
-
-async def test_a_copy_of_a_job_is_left_alone_and_a_job_without_its_label_is_adopted(
-    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    await cancel((running,))
-    metadata = job["metadata"]
-    kept = ("namespace", "labels", "annotations", "ownerReferences")
-    copied = {"name": "copied", **{name: metadata[name] for name in kept}}
-    client, collection = operator_of_spark.namespace.client, operator_of_spark.collection
-    client.create(collection, {**job, "metadata": copied})
-    unlabelled = {"labels": {"kafka.regent.dev/reassignment-uid": None}}
-    client.patch(f"{collection}/{metadata['name']}", {"metadata": unlabelled})
-    running = started(runner, task)
-    credentials = operator_of_spark.mount(job, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
-    assert isinstance(await running, PlannedChanges)
-    assert task.spark is not None
-    await runner.give_up(task.spark.owner)
-    names = {each["metadata"]["name"] for each in operator_of_spark.jobs()}
-    assert names == {metadata["name"], "copied"}
 
 
 async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_again(
@@ -264,31 +211,6 @@ async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_ag
     await cancel((running,))
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        (b"", "its plan cannot be read"),
-        (b'{"plan": 1}', "its plan cannot be read"),
-        (b"\xff\xfe", "its plan cannot be read"),
-    ],
-)
-async def test_an_answer_that_is_no_plan_is_a_failure(
-    runner: SparkRunner,
-    operator_of_spark: SparkOperator,
-    task: PlanTask,
-    tmp_path: Path,
-    body: bytes,
-    problem: str,
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    exchange = Exchange(runner.exchange.url, operator_of_spark.mount(job, tmp_path))
-    await asyncio.to_thread(exchange.hand_in, 0, body)
-    result = await running
-    assert isinstance(result, PlannerFailed)
-    assert problem in result.problem
-
-
 async def test_a_job_that_ends_without_an_answer_is_a_failure(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
 ) -> None:
@@ -298,17 +220,6 @@ async def test_a_job_that_ends_without_an_answer_is_a_failure(
     result = await running
     assert isinstance(result, PlannerFailed)
     assert "it has ended without handing in a plan" in result.problem
-
-
-async def test_a_job_that_takes_too_long_is_deleted(
-    operator_of_spark: SparkOperator, task: PlanTask
-) -> None:
-    async with regent(late_s=1801) as late:
-        result = await late.run(task)
-    assert isinstance(result, PlannerFailed)
-    assert "it took longer than 1800 s (timeoutSeconds)" in result.problem
-    assert "which the Spark Operator has not seen" in result.problem
-    assert operator_of_spark.jobs() == []
 
 
 async def test_a_job_that_somebody_deletes_is_a_failure(
