@@ -29,10 +29,6 @@ def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"port": port, "protocol": "TCP"} for port in ports]
 
 
-def test_there_is_none_unless_asked_for(render: Render) -> None:
-    assert not [kind for kind, _ in render() if kind == "NetworkPolicy"]
-
-
 def test_nobody_comes_in_unless_named(render: Render) -> None:
     spec = policy(render)
     assert spec["policyTypes"] == ["Ingress", "Egress"]

@@ -107,15 +107,6 @@ def test_release_leaves_the_resources_of_another_regent_alone(
     assert finalizers_in(client, "team-a") == RELEASED
 
 
-def test_release_can_be_restricted_to_namespaces(
-    api: KubernetesApi, client: KubernetesClient
-) -> None:
-    outcome = regent(api.kubeconfig, "release", "--all", "--namespace", "team-b")
-    assert outcome.exit_code == 0, outcome
-    assert finalizers_in(client, "team-a") == HELD
-    assert finalizers_in(client, "team-b") == RELEASED
-
-
 def test_resources_that_go_with_their_finalizer_are_counted(
     api: KubernetesApi, client: KubernetesClient
 ) -> None:
