@@ -26,8 +26,7 @@ from regent.sockets.listening import listening_socket
 from regent_rebalance.candidates import make_answer
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until_async
-from tests.integration.kube.conftest import Namespace
-from tests.support.kubernetes_client import KubernetesClient
+from tests.integration.kube.conftest import Namespace, bind_role
 
 IMAGE = "example.test/planner:1"
 POLICY = SparkPolicy(images=("example.test/planner:*",), service_accounts=("spark",))
@@ -56,18 +55,7 @@ def allow_spark(api: KubernetesApi, namespace: str) -> None:
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]
-    metadata = {"name": "regent-spark", "namespace": namespace}
-    group = "rbac.authorization.k8s.io"
-    for manifest in (
-        {"kind": "Role", "metadata": metadata, "rules": rules},
-        {
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": "regent-spark"},
-            "subjects": [{"kind": "User", "name": "regent", "apiGroup": group}],
-        },
-    ):
-        KubernetesClient(api).apply({"apiVersion": f"{group}/v1", **manifest})
+    bind_role(api, namespace, "regent-spark", rules)
 
 
 @contextlib.asynccontextmanager

@@ -117,25 +117,16 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     await namespace.wait_condition("orders", "Ready", "True")
 
 
-async def topic_that_is_to_grow(
+@pytest.mark.usefixtures("operator")
+async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone(
     namespace: Namespace, controller: LiveController
-) -> tuple[int, ...]:
-    """Create the topic; the replicas that its partition may be given, the last one in addition."""
+) -> None:
     namespace.apply(topic("orders", partitions=1, replicas=2))
     await namespace.wait_condition("orders", "Ready", "True")
     (replicas,) = controller.cluster.replicas("orders")
     (added,) = {1, 2, 3} - set(replicas)
     target = (*replicas, added)
     controller.cluster.expect_move("orders", 0, target)
-    return target
-
-
-@pytest.mark.usefixtures("operator")
-async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    target = await topic_that_is_to_grow(namespace, controller)
-    added = target[-1]
     drain = {
         "apiVersion": "kafka.regent.dev/v1alpha1",
         "kind": "BrokerDrain",

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -31,9 +30,8 @@ from regent.servers.plan_exchange import PlanExchange
 from regent.sockets.listening import listening_socket
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until, wait_until_async
-from sandbox.process import ManagedProcess
 from sandbox.spark_operator import spark_application_definition
-from tests.integration.kube.conftest import ROOT, Namespace, condition, running
+from tests.integration.kube.conftest import Namespace, running
 from tests.integration.kube.spark_jobs import (
     IMAGE,
     POLICY,
@@ -47,7 +45,6 @@ from tests.integration.kube.spark_jobs import (
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
-from tests.support.soak import soak
 from tests.unit.kube.test_rebalances_end_to_end import create_topic, log_dirs
 
 pytestmark = pytest.mark.integration
@@ -285,23 +282,18 @@ def planning_tools() -> tuple[PlanExchange, PlanningTools]:
     )
 
 
-async def wait_for(
-    namespace: Namespace, name: str, phase: str, reason: str | None = None
-) -> dict[str, Any]:
-    """Wait for a phase, and a reason of the condition Ready."""
+async def wait_for_plan(namespace: Namespace, name: str) -> None:
+    """Wait until the plan of a PartitionReassignment awaits approval."""
 
-    async def look() -> dict[str, Any]:
+    async def phase() -> str | None:
         path = PartitionReassignment.kind.object_path(namespace.name, name)
-        return await asyncio.to_thread(namespace.client.get, path)
+        body = await asyncio.to_thread(namespace.client.get, path)
+        found: str | None = body.get("status", {}).get("phase")
+        return found
 
-    def holds(body: dict[str, Any]) -> bool:
-        return body.get("status", {}).get("phase") == phase and reason in (
-            None,
-            condition(body, "Ready").get("reason"),
-        )
-
-    describe = f"{name} to be {phase} ({reason})"
-    return await wait_until_async(look, until=holds, describe=describe)
+    await wait_until_async(
+        phase, until=lambda found: found == "AwaitingApproval", describe=f"a plan of {name}"
+    )
 
 
 async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its_resource(
@@ -324,12 +316,12 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
             namespace.apply(rebalance(name, timeoutSeconds=600))
             await operator_of_spark.wait_for_job_of(name)
         namespace.apply(rebalance("beside"), rebalance("third", timeoutSeconds=600))
-        await wait_for(namespace, "beside", "AwaitingApproval")
+        await wait_for_plan(namespace, "beside")
         assert await owners() == {"stuck", "second"}, "the third waits for its turn"
         job = await operator_of_spark.wait_for_job_of("second")
         credentials = operator_of_spark.mount(job, tmp_path)
         assert await asyncio.to_thread(drive, exchange.url, credentials) == 0
-        await wait_for(namespace, "second", "AwaitingApproval")
+        await wait_for_plan(namespace, "second")
         await operator_of_spark.wait_for_job_of("third")
         stuck = PartitionReassignment.kind.object_path(namespace.name, "stuck")
         await asyncio.to_thread(namespace.client.delete, stuck)
@@ -339,48 +331,3 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
             describe="the job of the resource that is gone to be deleted",
         )
     exchange.close()
-
-
-@soak("spark")
-@pytest.mark.slow
-async def test_from_the_resource_to_the_plan_by_a_real_driver(
-    operator_of_spark: SparkOperator,
-    namespace: Namespace,
-    cluster: SimulatedCluster,
-    controller: LiveController,
-    kubeconfig: None,
-    tmp_path: Path,
-) -> None:
-    create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-    exchange, planning = planning_tools()
-    async with exchange.served(), running(controller, namespace, planning=planning):
-        namespace.apply(rebalance("balance", timeoutSeconds=600))
-        job = await operator_of_spark.wait_for_job()
-        operator_of_spark.report(job, "FAILED", "driver container failed with ExitCode: 137")
-        waiting = await wait_for(namespace, "balance", "Pending", "PlannerFailed")
-        assert "ExitCode: 137" in condition(waiting, "Ready")["message"]
-        assert "plan" not in waiting["status"]
-
-        job = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
-        operator_of_spark.report(job, "RUNNING")
-        credentials = operator_of_spark.mount(job, tmp_path)
-        given = {"/etc/regent-exchange": str(credentials)}
-        arguments = [given.get(each, each) for each in job["spec"]["arguments"]]
-        submit = Path(sys.executable).with_name("spark-submit")
-        driver = ManagedProcess(
-            "driver",
-            [submit, "--master", "local[2]", ROOT / "spark_tasks/plan_on_spark.py", *arguments],
-            log_path=tmp_path / "driver.log",
-            directory=tmp_path,
-            environment={"PYSPARK_PYTHON": sys.executable},
-        )
-        await asyncio.to_thread(driver.start)
-        try:
-            planned = await wait_for(namespace, "balance", "AwaitingApproval")
-        finally:
-            await asyncio.to_thread(driver.kill)
-        namespace.apply(rebalance("twin"))
-        twin = await wait_for(namespace, "twin", "AwaitingApproval")
-    exchange.close()
-    assert planned["status"]["plan"] == twin["status"]["plan"], "that of the child process"
-    assert planned["status"]["plan"]["replicaMoves"] > 0
