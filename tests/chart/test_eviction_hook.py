@@ -56,14 +56,6 @@ def text_of(rendered: Rendered, secret: str, key: str) -> str:
     return base64.b64decode(rendered["Secret", secret]["data"][key]).decode()
 
 
-def test_there_is_none_unless_asked_for(render: Render) -> None:
-    rendered = render()
-    assert WEBHOOK not in rendered
-    assert not [name for _, name in rendered if "evictions" in name]
-    settings = settings_of(rendered)
-    assert not [name for name in settings if name.startswith("eviction")]
-
-
 def test_a_pod_that_ends_answers_until_nobody_asks_it_any_more(render: Render) -> None:
     """Evictions of a node's pods come side by side, that of a Regent among them."""
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.helm_chart import Render
+from tests.support.helm_chart import EVICTION_HOOK, Render
 
 pytestmark = pytest.mark.integration
 
@@ -88,12 +88,7 @@ def test_peers_and_ports_narrow_it(render: Render) -> None:
 
 
 def test_the_api_server_reaches_the_eviction_hook(render: Render) -> None:
-    hook = {
-        "evictionHook__enabled": True,
-        "evictionHook__port": 9443,
-        "evictionHook__podNamespaces": ["kafka"],
-        "evictionHook__brokerPods": {"app": "kafka"},
-    }
+    hook = {**EVICTION_HOOK, "evictionHook__port": 9443}
     assert policy(render, **hook)["ingress"] == [{"ports": tcp(9443)}]
     named = policy(render, **hook, networkPolicy__evictionHook__from=BROKERS)
     assert named["ingress"] == [{"ports": tcp(9443), "from": BROKERS}]

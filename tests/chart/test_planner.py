@@ -39,15 +39,6 @@ def of_spark(rules: list[dict[str, Any]]) -> dict[str, list[str]]:
     }
 
 
-def test_nothing_of_it_is_there_unless_asked_for(render: Render) -> None:
-    rendered = render()
-    assert of_spark(rules(rendered)) == {}
-    assert settings(rendered).planner_exchange_port is None
-    assert ("Service", "demo-regent-exchange") not in rendered
-    container = container_of(rendered)
-    assert "exchange" not in [port["name"] for port in container["ports"]]
-
-
 def test_drivers_reach_every_pod_by_one_name(render: Render) -> None:
     rendered = render(**SPARK)
     service = rendered["Service", "demo-regent-exchange"]["spec"]

@@ -106,11 +106,18 @@ def test_defaults(render: Render) -> None:
     ]
     pod = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
-    assert container_of(rendered)["securityContext"] == {
+    container = container_of(rendered)
+    assert [port["name"] for port in container["ports"]] == ["http", "replicas"]
+    assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+    for_options = ("eviction", "planner", "spark")
+    assert not [name for name in settings_of(rendered) if name.startswith(for_options)]
+    rules = rendered["ClusterRole", "kafka-demo-regent"]["rules"]
+    resources = {resource for rule in rules for resource in rule["resources"]}
+    assert not resources & {"secrets", "pods/log", "sparkapplications"}
 
 
 def test_the_settings_are_those_of_the_program(render: Render) -> None:

@@ -22,12 +22,11 @@ from sandbox import KubernetesApi, wait_until
 from sandbox.definitions import apply_definitions
 from sandbox.process import Outcome
 from sandbox.regent_process import run_regent
+from tests.support.helm_chart import CHART, ROOT
 from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "regent"
 OTHERS_FINALIZER = "example.com/other"
 PODS = "/api/v1/namespaces/kafka/pods"
 

@@ -10,16 +10,12 @@ import yaml
 
 from sandbox.errors import CommandError
 from tests.support.helm_chart import CHART, Render, settings_of
+from tests.support.helm_chart import EVICTION_HOOK as _HOOK
 from tests.support.soak import sample
 
 pytestmark = pytest.mark.integration
 
 
-_HOOK: dict[str, Any] = {
-    "evictionHook__enabled": True,
-    "evictionHook__podNamespaces": ["kafka"],
-    "evictionHook__brokerPods": {"app": "kafka"},
-}
 _EXTERNAL = {"name": "EXTERNAL", "port": 9093}
 _EVERYTHING = {
     **_HOOK,
@@ -91,7 +87,10 @@ def value_paths() -> list[str]:
             "networkPolicy.endpoint.from is empty",
         ),
         ({"evictionHook__enabled": True}, "evictionHook.brokerPods is empty: name labels"),
-        ({**_HOOK, "evictionHook__podNamespaces": []}, "evictionHook.podNamespaces is empty"),
+        (
+            {**_HOOK, "evictionHook__podNamespaces": []},
+            "evictionHook.podNamespaces is empty",
+        ),
         (
             {**_HOOK, "namespaces": ["a"], "evictionHook__drainNamespace": "b"},
             'evictionHook.drainNamespace is "b", which is not among namespaces',

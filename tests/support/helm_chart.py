@@ -17,6 +17,13 @@ from sandbox.process import run_guarded
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "regent"
 
+EVICTION_HOOK: dict[str, Any] = {
+    "evictionHook__enabled": True,
+    "evictionHook__podNamespaces": ["kafka"],
+    "evictionHook__brokerPods": {"app": "kafka"},
+}
+"""Values with which the chart installs an eviction hook."""
+
 Rendered = dict[tuple[str, str], dict[str, Any]]
 Render = Callable[..., Rendered]
 
