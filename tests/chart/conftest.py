@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
 from regent.resources.crd import RESOURCES
 from sandbox import KubernetesApi, wait_until
-from tests.support.helm_chart import Render, render_chart
+from tests.support.helm_chart import CHART, Render, render_chart
 from tests.support.kubernetes_client import KubernetesClient
 
 
@@ -47,3 +49,29 @@ def bare_api(api: KubernetesApi) -> Iterator[KubernetesApi]:
     remove()
     yield api
     remove()
+
+
+@contextmanager
+def installed(api: KubernetesApi, *options: str, namespace: str = "kafka") -> Iterator[str]:
+    """Install a release of the chart; yield the printed notes. No pod runs, so no hook ends."""
+    where = ("--namespace", namespace)
+    given = ("--create-namespace", "--set", "zookeeper=zk:2181", *options)
+    notes = api.helm("install", "demo", CHART, *where, *given)
+    try:
+        yield notes
+    finally:
+        api.helm("uninstall", "demo", *where, "--no-hooks")
+
+
+def give_to_user(
+    api: KubernetesApi, bindings: Sequence[str], monkeypatch: pytest.MonkeyPatch, folder: Path
+) -> None:
+    """Bind the chart's roles to a user with a token, and make this user that of the process: no
+    token controller runs here."""
+    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
+    for binding in bindings:
+        path = f"/apis/rbac.authorization.k8s.io/v1/{binding}"
+        KubernetesClient(api).patch(path, {"subjects": subjects})
+    config = folder / "kubeconfig"
+    config.write_text(api.kubeconfig_for("regent").read_text())
+    monkeypatch.setenv("KUBECONFIG", str(config))

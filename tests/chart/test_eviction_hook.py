@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from cryptography.x509 import DNSName, SubjectAlternativeName, load_pem_x509_certificate
 
 from regent.kube.client import KubeClient
@@ -24,7 +23,15 @@ from regent.resources.broker_drain import BrokerDrain
 from regent.servers.eviction_settings import eviction_settings
 from regent.settings import Settings
 from sandbox import KubernetesApi
-from tests.support.helm_chart import CHART, Render, Rendered
+from tests.chart.conftest import give_to_user, installed
+from tests.support.helm_chart import (
+    CHART,
+    Render,
+    Rendered,
+    container_of,
+    helm_arguments,
+    settings_of,
+)
 from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
@@ -49,31 +56,18 @@ def text_of(rendered: Rendered, secret: str, key: str) -> str:
     return base64.b64decode(rendered["Secret", secret]["data"][key]).decode()
 
 
-def test_there_is_none_unless_asked_for(render: Render) -> None:
-    rendered = render()
-    assert WEBHOOK not in rendered
-    assert not [name for _, name in rendered if "evictions" in name]
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
-    assert not [name for name in settings if name.startswith("eviction")]
-
-
 def test_a_pod_that_ends_answers_until_nobody_asks_it_any_more(render: Render) -> None:
     """Evictions of a node's pods come side by side, that of a Regent among them."""
 
-    def container(rendered: Rendered) -> dict[str, Any]:
-        (found,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
-        return dict(found)
-
-    assert "lifecycle" not in container(render())
-    assert container(render(**HOOK))["lifecycle"] == {
+    assert "lifecycle" not in container_of(render())
+    assert container_of(render(**HOOK))["lifecycle"] == {
         "preStop": {"exec": {"command": ["sleep", "5"]}}
     }
 
 
 def test_the_settings_are_those_of_the_program(render: Render) -> None:
     rendered = render(**HOOK, evictionHook__brokerIdLabel="id", evictionHook__mode="Replicas")
-    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
-    settings = Settings(**yaml.safe_load(text))
+    settings = Settings(**settings_of(rendered))
     evictions = eviction_settings(settings)
     assert evictions is not None
     assert evictions.pod_labels == HOOK["evictionHook__brokerPods"]
@@ -109,7 +103,7 @@ def test_drains_are_made_where_they_are_served(
     render: Render, values: dict[str, Any], expected: str
 ) -> None:
     rendered = render(**HOOK, **values)
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert settings["eviction_namespace"] == expected
     role = rendered["Role", "kafka-demo-regent-drains"]
     assert role["metadata"]["namespace"] == expected
@@ -204,25 +198,17 @@ def test_without_roles_of_the_chart_there_are_none(render: Render) -> None:
 
 
 @pytest.fixture(scope="module")
-def installed(api: KubernetesApi) -> Iterator[list[str]]:
+def options(api: KubernetesApi) -> Iterator[list[str]]:
     """Arguments that install or upgrade the release, which is installed."""
     client = KubernetesClient(api)
     for name in ("brokers", "elsewhere"):
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
-    options = [
-        *("--namespace", "kafka", "--create-namespace", "--set", "zookeeper=zk:2181"),
-        *(
-            argument
-            for name, value in HOOK.items()
-            for argument in ("--set-json", f"{name.replace('__', '.')}={json.dumps(value)}")
-        ),
-    ]
-    api.helm("install", "demo", CHART, *options)
-    yield options
-    api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
+    given = helm_arguments(HOOK)
+    with installed(api, *given):
+        yield given
 
 
-def test_an_upgrade_keeps_certificate_and_path(api: KubernetesApi, installed: list[str]) -> None:
+def test_an_upgrade_keeps_certificate_and_path(api: KubernetesApi, options: list[str]) -> None:
     def kept() -> Any:
         where = ("-n", "kafka", "get", "secret", NAME, f"{NAME}-tls")
         secrets = json.loads(api.kubectl(*where, "-o", "json"))["items"]
@@ -230,24 +216,20 @@ def test_an_upgrade_keeps_certificate_and_path(api: KubernetesApi, installed: li
         return [each["data"] for each in secrets], hook["clientConfig"]
 
     before = kept()
-    api.helm("upgrade", "demo", CHART, *installed)
+    api.helm("upgrade", "demo", CHART, "--namespace", "kafka", *options)
     assert kept() == before
 
 
 async def test_the_rights_are_enough(
-    api: KubernetesApi, installed: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    api: KubernetesApi, options: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
-    client, group = KubernetesClient(api), "/apis/rbac.authorization.k8s.io/v1"
-    for binding in (
+    bindings = (
         "clusterrolebindings/kafka-demo-regent",
         "namespaces/kafka/rolebindings/kafka-demo-regent-drains",
         "namespaces/brokers/rolebindings/kafka-demo-regent-pods",
-    ):
-        client.patch(f"{group}/{binding}", {"subjects": subjects})
-    config = tmp_path / "kubeconfig"
-    config.write_text(api.kubeconfig_for("regent").read_text())
-    monkeypatch.setenv("KUBECONFIG", str(config))
+    )
+    give_to_user(api, bindings, monkeypatch, tmp_path)
+    client = KubernetesClient(api)
     pod = {
         "apiVersion": "v1",
         "kind": "Pod",

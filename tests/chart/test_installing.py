@@ -20,6 +20,7 @@ from regent.kube.settings import KubeSettings
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
+from tests.chart.conftest import give_to_user, installed
 from tests.support.helm_chart import CHART, ROOT
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
@@ -27,6 +28,9 @@ from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.viewed_port import ViewedPort
 
 pytestmark = pytest.mark.integration
+
+NAME = "kafkatopics.kafka.regent.dev"
+WHERE = ("--namespace", "kafka")
 
 
 @pytest.mark.parametrize("namespaces", [[], ["team-a", "team-b"]], ids=["cluster", "namespaces"])
@@ -39,98 +43,64 @@ async def test_installed_for_real_and_the_rights_are_enough(
     client = KubernetesClient(api)
     for namespace in ("team-a", "team-b"):
         client.apply({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})
-    api.helm(
-        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
-        "--set-json", "zookeeper=\"zk:2181/kafka\"",
-        "--set-json", f"namespaces={json.dumps(namespaces)}",
-    )  # fmt: skip
-    try:
-        _bind_to_user(client, namespaces)
-        config = tmp_path / "kubeconfig"
-        config.write_text(api.kubeconfig_for("regent").read_text())
-        monkeypatch.setenv("KUBECONFIG", str(config))
+    scopes = [f"namespaces/{name}/rolebindings" for name in namespaces] or ["clusterrolebindings"]
+    bindings = [f"{scope}/kafka-demo-regent" for scope in scopes]
+    bindings.append("namespaces/kafka/rolebindings/demo-regent-lease")
+    with installed(api, "--set-json", f"namespaces={json.dumps(namespaces)}"):
+        give_to_user(api, bindings, monkeypatch, tmp_path)
         await _one_life(client, tuple(namespaces))
         await _keep_a_lease(client)
-    finally:
-        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")  # no pod ever runs
     # crds.keep
-    assert "kafkatopics.kafka.regent.dev" in api.kubectl("get", "crd", "-o", "name")
+    assert NAME in api.kubectl("get", "crd", "-o", "name")
 
 
 def test_a_second_release_leaves_the_definitions_to_the_first(api: KubernetesApi) -> None:
-    install = ["--create-namespace", "--set", "zookeeper=zk:2181"]
-    api.helm("install", "demo", CHART, "--namespace", "kafka", *install)
-    notes = api.helm("install", "demo", CHART, "--namespace", "other", *install)
-    try:
-        assert "kafkatopics.kafka.regent.dev belongs to the release kafka/demo" in notes
-        api.helm("upgrade", "demo", CHART, "--namespace", "other", "--reuse-values")
-        api.helm("upgrade", "demo", CHART, "--namespace", "kafka", "--reuse-values")
-        api.helm("uninstall", "demo", "--namespace", "other", "--no-hooks")
+    with installed(api):
+        with installed(api, namespace="other") as notes:
+            assert f"{NAME} belongs to the release kafka/demo" in notes
+            api.helm("upgrade", "demo", CHART, "--namespace", "other", "--reuse-values")
+            api.helm("upgrade", "demo", CHART, *WHERE, "--reuse-values")
         assert "helm.sh/chart" in api.kubectl("get", "crd", "-o", "yaml")
-    finally:
-        api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
 
 
 def test_definitions_from_somewhere_else_are_left_alone(bare_api: KubernetesApi) -> None:
     apply_definitions(bare_api.kubectl, ROOT / "crds")
     before = bare_api.kubectl("get", "crd", "-o", "yaml")
-    notes = bare_api.helm(
-        "install", "demo", CHART, "--namespace", "kafka", "--create-namespace",
-        "--set", "zookeeper=zk:2181", "--set", "crds.keep=false",
-    )  # fmt: skip
-    bare_api.helm("uninstall", "demo", "--namespace", "kafka", "--no-hooks")
-    assert "kafkatopics.kafka.regent.dev belongs to somebody without Helm" in notes
+    with installed(bare_api, "--set", "crds.keep=false") as notes:
+        assert f"{NAME} belongs to somebody without Helm" in notes
     assert bare_api.kubectl("get", "crd", "-o", "yaml") == before
 
 
 def test_definitions_can_be_moved_to_a_release_as_the_readme_says(bare_api: KubernetesApi) -> None:
     bare_api.kubectl("apply", "-f", ROOT / "crds")
-    where = ("--namespace", "kafka")
-    options = ("--create-namespace", "--set", "zookeeper=zk:2181")
-    bare_api.helm("install", "demo", CHART, *where, *options)
-    assert "CustomResourceDefinition" not in bare_api.helm("get", "manifest", "demo", *where)
-    name = "kafkatopics.kafka.regent.dev"
-    bare_api.kubectl(
-        "annotate", "crd", name, "--overwrite", "meta.helm.sh/release-name=demo",
-        "meta.helm.sh/release-namespace=kafka", "helm.sh/resource-policy=keep",
-    )  # fmt: skip
-    bare_api.kubectl("label", "crd", name, "--overwrite", "app.kubernetes.io/managed-by=Helm")
-    bare_api.helm("upgrade", "demo", CHART, *where, "--reuse-values")
-    assert "CustomResourceDefinition" in bare_api.helm("get", "manifest", "demo", *where)
-    bare_api.helm("uninstall", "demo", *where, "--no-hooks")
-    assert name in bare_api.kubectl("get", "crd", "-o", "name")
+    with installed(bare_api):
+        assert "CustomResourceDefinition" not in bare_api.helm("get", "manifest", "demo", *WHERE)
+        bare_api.kubectl(
+            "annotate", "crd", NAME, "--overwrite", "meta.helm.sh/release-name=demo",
+            "meta.helm.sh/release-namespace=kafka", "helm.sh/resource-policy=keep",
+        )  # fmt: skip
+        bare_api.kubectl("label", "crd", NAME, "--overwrite", "app.kubernetes.io/managed-by=Helm")
+        bare_api.helm("upgrade", "demo", CHART, *WHERE, "--reuse-values")
+        assert "CustomResourceDefinition" in bare_api.helm("get", "manifest", "demo", *WHERE)
+    assert NAME in bare_api.kubectl("get", "crd", "-o", "name")
 
 
 def test_an_upgrade_changes_how_pods_are_replaced(api: KubernetesApi) -> None:
     """The API server adds parameters of RollingUpdate, with which it refuses Recreate."""
 
     def strategy() -> dict[str, Any]:
-        body = json.loads(api.kubectl(*where, "get", "deploy", "demo-regent", "-o", "json"))
+        body = json.loads(api.kubectl(*WHERE, "get", "deploy", "demo-regent", "-o", "json"))
         return dict(body["spec"]["strategy"])
 
-    where = ("--namespace", "kafka")
-    options = ("--create-namespace", "--set", "zookeeper=zk:2181,crds.enabled=false")
-    api.helm("install", "demo", CHART, *where, *options)
-    try:
+    options = ("--set", "zookeeper=zk:2181,crds.enabled=false")
+    with installed(api, *options):
         assert strategy()["type"] == "RollingUpdate"
         assert strategy()["rollingUpdate"]
         one = ("--set", "replicas=1", "--set", "strategy.type=Recreate")
-        api.helm("upgrade", "demo", CHART, *where, *options, *one)
+        api.helm("upgrade", "demo", CHART, *WHERE, *options, *one)
         assert strategy() == {"type": "Recreate"}
-        api.helm("upgrade", "demo", CHART, *where, *options)
+        api.helm("upgrade", "demo", CHART, *WHERE, *options)
         assert strategy()["type"] == "RollingUpdate"
-    finally:
-        api.helm("uninstall", "demo", *where, "--no-hooks")
-
-
-def _bind_to_user(client: KubernetesClient, namespaces: list[str]) -> None:
-    """Give the chart's roles to a user with a token: no token controller runs here."""
-    subjects = [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}]
-    group = "/apis/rbac.authorization.k8s.io/v1"
-    scopes = [f"namespaces/{name}/rolebindings" for name in namespaces] or ["clusterrolebindings"]
-    bindings = [f"{scope}/kafka-demo-regent" for scope in scopes]
-    for binding in (*bindings, "namespaces/kafka/rolebindings/demo-regent-lease"):
-        client.patch(f"{group}/{binding}", {"subjects": subjects})
 
 
 async def _keep_a_lease(kubernetes: KubernetesClient) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.helm_chart import Render
+from tests.support.helm_chart import EVICTION_HOOK, Render
 
 pytestmark = pytest.mark.integration
 
@@ -27,10 +27,6 @@ def policy(render: Render, **values: Any) -> dict[str, Any]:
 
 def tcp(*ports: int) -> list[dict[str, Any]]:
     return [{"port": port, "protocol": "TCP"} for port in ports]
-
-
-def test_there_is_none_unless_asked_for(render: Render) -> None:
-    assert not [kind for kind, _ in render() if kind == "NetworkPolicy"]
 
 
 def test_nobody_comes_in_unless_named(render: Render) -> None:
@@ -92,12 +88,7 @@ def test_peers_and_ports_narrow_it(render: Render) -> None:
 
 
 def test_the_api_server_reaches_the_eviction_hook(render: Render) -> None:
-    hook = {
-        "evictionHook__enabled": True,
-        "evictionHook__port": 9443,
-        "evictionHook__podNamespaces": ["kafka"],
-        "evictionHook__brokerPods": {"app": "kafka"},
-    }
+    hook = {**EVICTION_HOOK, "evictionHook__port": 9443}
     assert policy(render, **hook)["ingress"] == [{"ports": tcp(9443)}]
     named = policy(render, **hook, networkPolicy__evictionHook__from=BROKERS)
     assert named["ingress"] == [{"ports": tcp(9443), "from": BROKERS}]

@@ -12,7 +12,7 @@ import yaml
 from regent.reconcile.selection import ClusterSelection
 from regent.settings import Settings
 from sandbox import KubernetesApi
-from tests.support.helm_chart import CHART, Render, helm_arguments
+from tests.support.helm_chart import CHART, Render, helm_arguments, settings_of
 from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
@@ -44,8 +44,7 @@ def test_the_topic_that_it_shows_is_one_that_the_release_serves(
     found = re.search(r"<<YAML\n(.*?)\n +YAML\n", text, re.DOTALL)
     assert found is not None, text
     topic = yaml.safe_load(textwrap.dedent(found[1]))
-    content = render(**values)["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
-    settings = Settings(**yaml.safe_load(content))
+    settings = Settings(**settings_of(render(**values)))
     selection = ClusterSelection(name=settings.cluster_name, is_default=settings.default_cluster)
     assert selection.serves(topic)
     namespace = topic["metadata"]["namespace"]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-import yaml
 
 from regent.settings import Settings
 from sandbox.errors import CommandError
-from tests.support.helm_chart import Render, Rendered, manifests
+from tests.support.helm_chart import Render, Rendered, container_of, manifests, settings_of
 
 pytestmark = pytest.mark.integration
 
@@ -22,8 +21,7 @@ SPARK: dict[str, Any] = {
 
 
 def settings(rendered: Rendered) -> Settings:
-    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
-    return Settings(**yaml.safe_load(text))
+    return Settings(**settings_of(rendered))
 
 
 def rules(rendered: Rendered) -> list[dict[str, Any]]:
@@ -41,22 +39,13 @@ def of_spark(rules: list[dict[str, Any]]) -> dict[str, list[str]]:
     }
 
 
-def test_nothing_of_it_is_there_unless_asked_for(render: Render) -> None:
-    rendered = render()
-    assert of_spark(rules(rendered)) == {}
-    assert settings(rendered).planner_exchange_port is None
-    assert ("Service", "demo-regent-exchange") not in rendered
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
-    assert "exchange" not in [port["name"] for port in container["ports"]]
-
-
 def test_drivers_reach_every_pod_by_one_name(render: Render) -> None:
     rendered = render(**SPARK)
     service = rendered["Service", "demo-regent-exchange"]["spec"]
     assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
     selector = rendered["Deployment", "demo-regent"]["spec"]["selector"]["matchLabels"]
     assert service["selector"] == selector
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     assert {"name": "exchange", "containerPort": 8090} in container["ports"]
     given = settings(rendered)
     assert given.planner_exchange_url == "http://demo-regent-exchange.kafka.svc:8090"

@@ -6,19 +6,18 @@ import json
 from typing import Any
 
 import pytest
-import yaml
 
 from regent.settings import Settings
 from sandbox.kubernetes_binaries import kubernetes_binaries
 from sandbox.process import run_guarded
-from tests.support.helm_chart import CHART, Render, manifests
+from tests.support.helm_chart import CHART, Render, container_of, manifests, settings_of
 
 pytestmark = pytest.mark.integration
 
 
 def test_an_endpoint_is_announced_under_the_address_of_its_pod(render: Render) -> None:
     rendered = render(endpoint__enabled=True, warmStandby__enabled=False)
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     assert {"name": "kafka", "containerPort": 9092} in container["ports"]
     assert container["env"] == [
         {
@@ -28,7 +27,7 @@ def test_an_endpoint_is_announced_under_the_address_of_its_pod(render: Render) -
     ]
     service = rendered["Service", "demo-regent-endpoint"]["spec"]
     assert (service["clusterIP"], service["publishNotReadyAddresses"]) == ("None", True)
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert (settings["endpoint_host"], settings["endpoint_port"]) == ("0.0.0.0", 9092)
     assert "endpoint_advertised_host" not in settings
     Settings(**settings)
@@ -43,9 +42,9 @@ def test_or_under_a_name_of_its_own(render: Render) -> None:
         replicas=1,
         strategy={"type": "Recreate"},
     )
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert settings["endpoint_advertised_host"] == name
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     assert "env" not in container
 
 
@@ -57,12 +56,10 @@ def test_a_listener_with_a_port_of_its_own(render: Render) -> None:
             {"name": "OTHER", "port": 9094},
         ],
     )
-    settings = Settings(
-        **yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
-    )
+    settings = Settings(**settings_of(rendered))
     assert settings.endpoint_further_listeners == ("EXTERNAL://:9093", "OTHER://:9094")
     assert settings.endpoint_advertised_listeners == ("EXTERNAL://:9095",)
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     ports = {port["name"]: port["containerPort"] for port in container["ports"]}
     assert ports.items() >= {"kafka": 9092, "kafka-9093": 9093, "kafka-9094": 9094}.items()
     for port in rendered["Service", "demo-regent-endpoint"]["spec"]["ports"]:
@@ -81,9 +78,7 @@ def test_or_with_a_name_of_its_own(render: Render, host: str, expected: str) -> 
         replicas=1,
         strategy={"type": "Recreate"},
     )
-    settings = Settings(
-        **yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
-    )
+    settings = Settings(**settings_of(rendered))
     assert settings.endpoint_advertised_listeners == (expected,)
 
 
@@ -111,12 +106,18 @@ def test_defaults(render: Render) -> None:
     ]
     pod = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]
     assert pod["securityContext"]["runAsNonRoot"] is True
-    (container,) = pod["containers"]
+    container = container_of(rendered)
+    assert [port["name"] for port in container["ports"]] == ["http", "replicas"]
     assert container["securityContext"] == {
         "allowPrivilegeEscalation": False,
         "readOnlyRootFilesystem": True,
         "capabilities": {"drop": ["ALL"]},
     }
+    for_options = ("eviction", "planner", "spark")
+    assert not [name for name in settings_of(rendered) if name.startswith(for_options)]
+    rules = rendered["ClusterRole", "kafka-demo-regent"]["rules"]
+    resources = {resource for rule in rules for resource in rule["resources"]}
+    assert not resources & {"secrets", "pods/log", "sparkapplications"}
 
 
 def test_the_settings_are_those_of_the_program(render: Render) -> None:
@@ -124,8 +125,7 @@ def test_the_settings_are_those_of_the_program(render: Render) -> None:
         namespaces=["a", "b"],
         settings={"log_level": "debug", "broker_request_timeout_ms": 600000},
     )
-    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
-    settings = Settings(**yaml.safe_load(text))
+    settings = Settings(**settings_of(rendered))
     assert settings.zookeeper == "zk:2181/kafka"
     assert settings.namespaces == ("a", "b")
     assert (settings.http_host, settings.http_port) == ("0.0.0.0", 8080)
@@ -136,10 +136,9 @@ def test_the_settings_are_those_of_the_program(render: Render) -> None:
 def test_a_cluster_is_named_to_the_program_and_to_the_hook(render: Render) -> None:
     def named(**values: Any) -> tuple[Settings, set[str]]:
         rendered = render(**values)
-        text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
         template = rendered["Job", "demo-regent-release"]["spec"]["template"]
         arguments = set(template["spec"]["containers"][0]["args"])
-        return Settings(**yaml.safe_load(text)), {
+        return Settings(**settings_of(rendered)), {
             argument for argument in arguments if "cluster" in argument
         }
 
@@ -204,7 +203,7 @@ def test_the_lease_is_the_only_one_it_may_change(render: Render) -> None:
             "verbs": ["get", "patch"],
         },
     ]
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert (settings["lease_namespace"], settings["lease_name"]) == ("kafka", "demo-regent")
 
 
@@ -314,7 +313,7 @@ def test_two_pods_that_elect_one_are_the_default(render: Render) -> None:
 )
 def test_pods_of_a_warm_standby_know_each_other(render: Render, values: dict[str, Any]) -> None:
     rendered = render(**values)
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     assert container["env"] == [
         {
             "name": "REGENT_REPLICA_ADVERTISED_HOST",
@@ -322,16 +321,16 @@ def test_pods_of_a_warm_standby_know_each_other(render: Render, values: dict[str
         }
     ]
     assert {"name": "replicas", "containerPort": 9096} in container["ports"]
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert (settings["warm_standby"], settings["replica_port"]) == (True, 9096)
     Settings(**settings)
 
 
 def test_pods_that_never_lead_need_not_know_each_other(render: Render) -> None:
     rendered = render(mode="client")
-    (container,) = rendered["Deployment", "demo-regent"]["spec"]["template"]["spec"]["containers"]
+    container = container_of(rendered)
     assert "env" not in container
-    settings = yaml.safe_load(rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"])
+    settings = settings_of(rendered)
     assert "warm_standby" not in settings
 
 
@@ -344,21 +343,14 @@ def test_definitions_can_be_left_out_or_given_up(render: Render) -> None:
 
 def test_an_image_by_digest(render: Render) -> None:
     digest = "sha256:" + "a" * 64
-    deployment = render(image__digest=digest)["Deployment", "demo-regent"]
-    (container,) = deployment["spec"]["template"]["spec"]["containers"]
-    assert container["image"] == f"regent@{digest}"
+    assert container_of(render(image__digest=digest))["image"] == f"regent@{digest}"
 
 
 @pytest.mark.parametrize("probe", ["livenessProbe", "readinessProbe"])
 def test_a_probe_can_be_left_out(render: Render, probe: str) -> None:
-    def container(**values: Any) -> dict[str, Any]:
-        deployment = render(**values)["Deployment", "demo-regent"]
-        (only,) = deployment["spec"]["template"]["spec"]["containers"]
-        return dict(only)
-
-    assert container()[probe]["httpGet"]["port"] == "http"
-    assert container(**{probe: {"periodSeconds": 1}})[probe]["httpGet"]["port"] == "http"
-    assert probe not in container(**{probe: None})
+    for values in ({}, {probe: {"periodSeconds": 1}}):
+        assert container_of(render(**values))[probe]["httpGet"]["port"] == "http"
+    assert probe not in container_of(render(**{probe: None}))
 
 
 def test_regent_may_see_that_its_definition_is_deleted_and_no_other(render: Render) -> None:

@@ -35,12 +35,6 @@ def arguments(rendered: Rendered) -> list[str]:
     return given
 
 
-def test_nothing_of_it_is_there_unless_asked_for(render: Render) -> None:
-    rendered = render()
-    assert CRON_JOB not in rendered
-    assert CLAIM not in rendered
-
-
 def test_samples_go_into_a_volume_that_stays(render: Render) -> None:
     rendered = render(**SAMPLING, sampling__volume__storageClassName="fast")
     claim = rendered[CLAIM]

@@ -22,12 +22,11 @@ from sandbox import KubernetesApi, wait_until
 from sandbox.definitions import apply_definitions
 from sandbox.process import Outcome
 from sandbox.regent_process import run_regent
+from tests.support.helm_chart import CHART, ROOT
 from tests.support.kubernetes_client import KubernetesClient
 
 pytestmark = pytest.mark.integration
 
-ROOT = Path(__file__).parents[2]
-CHART = ROOT / "charts" / "regent"
 OTHERS_FINALIZER = "example.com/other"
 PODS = "/api/v1/namespaces/kafka/pods"
 
@@ -105,15 +104,6 @@ def test_release_leaves_the_resources_of_another_regent_alone(
     west = regent(api.kubeconfig, "release", "--all", "-n", "team-a", "--cluster-name=west")
     assert west.exit_code == 0, west
     assert finalizers_in(client, "team-a") == RELEASED
-
-
-def test_release_can_be_restricted_to_namespaces(
-    api: KubernetesApi, client: KubernetesClient
-) -> None:
-    outcome = regent(api.kubeconfig, "release", "--all", "--namespace", "team-b")
-    assert outcome.exit_code == 0, outcome
-    assert finalizers_in(client, "team-a") == HELD
-    assert finalizers_in(client, "team-b") == RELEASED
 
 
 def test_resources_that_go_with_their_finalizer_are_counted(

@@ -1,6 +1,7 @@
 """Regent as users run it: its own image, installed by Helm into a cluster in which pods run.
 
-The tests follow the life of one installation, in the order of the file; the last one ends it.
+The tests follow the life of one installation, in the order of the file.
+``test_cluster_spark.py`` also kills pods, and removes the installation.
 """
 
 from __future__ import annotations
@@ -132,39 +133,3 @@ def test_an_upgrade_leaves_kafka_to_regent(
     assert leaderships(zookeeper) == before
     assert producing.acknowledged() > acknowledged
     assert producing.failures() == []
-
-
-def test_a_killed_pod_is_followed_by_the_other_one(
-    regent: RegentRelease, kafka: KafkaPods, zookeeper: KazooClient, topic: str
-) -> None:
-    killed = regent.active()
-    (standby,) = set(regent.pods()) - {killed}
-    standby_id = regent.status(standby)["controllerId"]
-    before = leaderships(zookeeper)
-    regent.kubectl("delete", "pod", killed, "--grace-period=0", "--force")
-    wait_until(
-        lambda: controller(zookeeper),
-        until=lambda found: found == standby_id,
-        describe=f"the other pod, {standby}, to be the controller",
-    )
-    assert leaderships(zookeeper) == before
-    regent.kubectl("rollout", "status", "deployment/regent", "--timeout=300s")
-    assert len(regent.pods()) == 2
-
-
-def test_uninstalling_leaves_kafka_to_a_broker_and_nothing_stuck(
-    regent: RegentRelease, kafka: KafkaPods, zookeeper: KazooClient, topic: str
-) -> None:
-    before = leaderships(zookeeper)
-    regent.uninstall()
-    wait_until(
-        lambda: controller(zookeeper),
-        until=lambda found: found in BROKER_PODS,
-        describe="a broker to be the controller",
-    )
-    assert leaderships(zookeeper) == before
-    assert regent.pods() == []
-    kafka.kubectl("delete", "ktopic", topic, "--timeout=60s")
-    regent.cluster.kubectl("delete", "namespace", regent.namespace, "--timeout=120s")
-    kept = kafka.tool("kafka-topics", "--list").split()
-    assert topic in kept

@@ -320,6 +320,7 @@ def test_what_is_uninstalled_while_spark_plans_leaves_nothing_stuck(
         describe="a broker to be the controller",
     )
     assert leaderships(zookeeper) == before
+    assert regent.pods() == []
     kafka.kubectl("delete", "reassignment,ktopic", "--all", "--timeout=60s")
     wait_until(
         lambda: left_of_jobs(kafka),

@@ -14,7 +14,6 @@ from pathlib import Path
 import pytest
 
 from sandbox import wait_until
-from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -77,26 +76,10 @@ class Demo:
 
 
 @pytest.fixture
-def once(tmp_path: Path) -> Iterator[Demo]:
-    demo = Demo(tmp_path, "--once")
-    yield demo
-    demo.kill()
-
-
-@pytest.fixture
 def running(tmp_path: Path) -> Iterator[Demo]:
     demo = Demo(tmp_path)
     yield demo
     demo.kill()
-
-
-@soak("demo")
-def test_the_demo_makes_a_round_trip_and_leaves_nothing_behind(once: Demo) -> None:
-    began = time.monotonic()
-    assert once.wait() == 0, once.output
-    print(f"the demo took {time.monotonic() - began:.0f} s")
-    assert "1000 messages consumed" in once.output
-    assert_nothing_is_left(once)
 
 
 def test_the_demo_makes_a_round_trip_and_ctrl_c_leaves_nothing_behind(running: Demo) -> None:

@@ -88,6 +88,14 @@ def assert_refused(demo: Demo, message: str) -> None:
     assert "Traceback" not in demo.output
 
 
+def wait_for_namespaces(api: KubernetesApi, before: dict[str, str]) -> None:
+    wait_until(
+        lambda: listed(api, "namespaces").keys(),
+        until=lambda left: left == before.keys(),
+        describe="the namespace of the demo to be gone",
+    )
+
+
 def test_nothing_of_others_is_touched_and_everything_of_the_demo_is_removed(
     used: KubernetesApi, tmp_path: Path
 ) -> None:
@@ -97,28 +105,15 @@ def test_nothing_of_others_is_touched_and_everything_of_the_demo_is_removed(
     assert demo.process.returncode == 0, demo.output
     assert "1000 messages consumed" in demo.output
     assert others(used) == before
-    wait_until(
-        lambda: listed(used, "namespaces").keys(),
-        until=lambda left: left == namespaces.keys(),
-        describe="the namespace of the demo to be gone",
-    )
-
-
-def test_definitions_that_the_demo_brought_go_with_it(api: KubernetesApi, tmp_path: Path) -> None:
-    demo = run(tmp_path, api)
-    assert demo.process.returncode == 0, demo.output
-    wait_until(
-        lambda: listed(api, "crd"),
-        until=lambda left: not left,
-        describe="the definitions to be gone",
-    )
+    wait_for_namespaces(used, namespaces)
 
 
 def wait_until_clean(api: KubernetesApi, namespaces: dict[str, str]) -> None:
+    wait_for_namespaces(api, namespaces)
     wait_until(
-        lambda: (listed(api, "crd"), listed(api, "namespaces").keys()),
-        until=lambda left: left == ({}, namespaces.keys()),
-        describe="everything of the demo to be gone",
+        lambda: listed(api, "crd"),
+        until=lambda left: not left,
+        describe="the definitions of the demo to be gone",
     )
 
 
@@ -185,21 +180,8 @@ def test_another_version_of_the_definitions_is_not_overwritten(
 
 
 def test_an_installed_regent_is_left_alone(used: KubernetesApi, tmp_path: Path) -> None:
-    labels = {"app.kubernetes.io/name": "regent"}
-    deployment = {
-        "apiVersion": "apps/v1",
-        "kind": "Deployment",
-        "metadata": {"name": "mine", "namespace": "team-a", "labels": labels},
-        "spec": {
-            "replicas": 1,
-            "selector": {"matchLabels": labels},
-            "template": {
-                "metadata": {"labels": labels},
-                "spec": {"containers": [{"name": "regent", "image": "regent"}]},
-            },
-        },
-    }
-    used.kubectl("apply", "-f", "-", stdin=json.dumps(deployment))
+    used.kubectl("-n", "team-a", "create", "deployment", "mine", "--image=regent")
+    used.kubectl("-n", "team-a", "label", "deployment/mine", "app.kubernetes.io/name=regent")
     before = listed(used, "namespaces")
     assert_refused(run(tmp_path, used), "a Regent is installed in this Kubernetes cluster")
     assert listed(used, "namespaces") == before
@@ -220,13 +202,4 @@ def test_a_regent_that_serves_all_namespaces_is_noticed(
         other.wait_until_active()
         assert_refused(run(tmp_path, used), "a Regent serves all namespaces")
         assert "default/orders" in listed(used, "ktopic")
-    wait_until(
-        lambda: listed(used, "namespaces").keys(),
-        until=lambda left: left == namespaces.keys(),
-        describe="the namespace of the demo to be gone",
-    )
-    for namespace, name in (("default", "orders"), ("team-a", "payments")):
-        used.kubectl(
-            *("-n", namespace, "patch", "ktopic", name, "--type=merge"),
-            *("-p", '{"metadata":{"finalizers":null}}'),
-        )
+    wait_for_namespaces(used, namespaces)

@@ -17,6 +17,13 @@ from sandbox.process import run_guarded
 ROOT = Path(__file__).parents[2]
 CHART = ROOT / "charts" / "regent"
 
+EVICTION_HOOK: dict[str, Any] = {
+    "evictionHook__enabled": True,
+    "evictionHook__podNamespaces": ["kafka"],
+    "evictionHook__brokerPods": {"app": "kafka"},
+}
+"""Values with which the chart installs an eviction hook."""
+
 Rendered = dict[tuple[str, str], dict[str, Any]]
 Render = Callable[..., Rendered]
 
@@ -59,3 +66,17 @@ def render_chart(**values: Any) -> Rendered:
     # in C: in Python it takes longer than helm
     documents = yaml.load_all(manifests(**values), yaml.CSafeLoader)
     return {(d["kind"], d["metadata"]["name"]): d for d in documents if d}
+
+
+def settings_of(rendered: Rendered) -> dict[str, Any]:
+    """Return the file of settings that Regent's pods read."""
+    text = rendered["ConfigMap", "demo-regent"]["data"]["settings.yaml"]
+    settings: dict[str, Any] = yaml.safe_load(text)
+    return settings
+
+
+def container_of(rendered: Rendered) -> dict[str, Any]:
+    """Return the only container of Regent's pods."""
+    template = rendered["Deployment", "demo-regent"]["spec"]["template"]
+    (container,) = template["spec"]["containers"]
+    return dict(container)

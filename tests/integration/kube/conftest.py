@@ -194,20 +194,6 @@ class Namespace:
 
         return await self.wait(name, holds, describe=f"{type_}={status} ({reason}) on {name}")
 
-    async def wait_lease_taken(self) -> int:
-        """Wait until the Lease was taken from the one that created it; how often it was."""
-
-        async def transitions() -> int:
-            leases = f"/apis/coordination.k8s.io/v1/namespaces/{self.name}/leases"
-            lease = await asyncio.to_thread(self.client.get, f"{leases}/regent")
-            return int(lease["spec"]["leaseTransitions"])
-
-        return await wait_until_async(
-            transitions,
-            until=lambda count: count > 0,
-            describe="the Lease to be taken by another replica",
-        )
-
     async def wait_gone(self, name: str) -> None:
         """Wait until a KafkaTopic does not exist any more."""
 
@@ -253,22 +239,23 @@ def controller(
         yield live
 
 
-@pytest.fixture
-def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    # A copy: the sandbox writes its own one again for each kubectl.
-    copy = tmp_path / "kubeconfig"
-    copy.write_text(api.kubeconfig.read_text())
+def use_kubeconfig(monkeypatch: pytest.MonkeyPatch, folder: Path, content: str) -> None:
+    """Use a kubeconfig in this process. A copy: the sandbox writes its file for each kubectl."""
+    copy = folder / "kubeconfig"
+    copy.write_text(content)
     monkeypatch.setenv("KUBECONFIG", str(copy))
     monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+
+
+@pytest.fixture
+def kubeconfig(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    use_kubeconfig(monkeypatch, tmp_path, api.kubeconfig.read_text())
 
 
 @pytest.fixture
 def limited(api: KubernetesApi, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Regent's own user, which has only the rights that a test grants."""
-    copy = tmp_path / "kubeconfig"
-    copy.write_text(api.kubeconfig_for("regent").read_text())
-    monkeypatch.setenv("KUBECONFIG", str(copy))
-    monkeypatch.delenv("KUBERNETES_SERVICE_HOST", raising=False)
+    use_kubeconfig(monkeypatch, tmp_path, api.kubeconfig_for("regent").read_text())
 
 
 @pytest.fixture
@@ -298,39 +285,39 @@ def grant(
     patches = {True: ["patch"], False: []}
     kafka = {"apiGroups": ["kafka.regent.dev"]}
     plurals = [resource.kind.plural for resource in RESOURCES]
-    role = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "Role",
-        "metadata": {"name": "regent", "namespace": namespace},
-        "rules": [
-            {**kafka, "resources": plurals, "verbs": [*reading, *single, *patches[patch]]},
-            *(
-                {**kafka, "resources": [f"{each}/status" for each in plurals], "verbs": verbs}
-                for verbs in [patches[patch_status]]
-                if verbs
-            ),
-            {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
-            *(
-                {
-                    "apiGroups": ["coordination.k8s.io"],
-                    "resources": ["leases"],
-                    "verbs": verbs,
-                }
-                for verbs in [["get", "create", "patch"]]
-                if lease
-            ),
-        ],
-    }
-    binding = {
-        "apiVersion": "rbac.authorization.k8s.io/v1",
-        "kind": "RoleBinding",
-        "metadata": {"name": "regent", "namespace": namespace},
-        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "regent"},
-        "subjects": [{"kind": "User", "name": "regent", "apiGroup": "rbac.authorization.k8s.io"}],
-    }
+    rules = [
+        {**kafka, "resources": plurals, "verbs": [*reading, *single, *patches[patch]]},
+        *(
+            {**kafka, "resources": [f"{each}/status" for each in plurals], "verbs": verbs}
+            for verbs in [patches[patch_status]]
+            if verbs
+        ),
+        {"apiGroups": [""], "resources": ["events"], "verbs": ["create"]},
+        *(
+            {"apiGroups": ["coordination.k8s.io"], "resources": ["leases"], "verbs": verbs}
+            for verbs in [["get", "create", "patch"]]
+            if lease
+        ),
+    ]
+    bind_role(api, namespace, "regent", rules)
+
+
+def bind_role(
+    api: KubernetesApi, namespace: str, name: str, rules: Sequence[dict[str, Any]]
+) -> None:
+    """Give Regent's user a Role."""
+    group = "rbac.authorization.k8s.io"
+    common = {"apiVersion": f"{group}/v1", "metadata": {"name": name, "namespace": namespace}}
     client = KubernetesClient(api)
-    for manifest in (role, binding):
-        client.apply(manifest)
+    client.apply({**common, "kind": "Role", "rules": list(rules)})
+    client.apply(
+        {
+            **common,
+            "kind": "RoleBinding",
+            "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+            "subjects": [{"kind": "User", "name": "regent", "apiGroup": group}],
+        }
+    )
 
 
 @asynccontextmanager

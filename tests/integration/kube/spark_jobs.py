@@ -11,7 +11,6 @@ import base64
 import contextlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +26,7 @@ from regent.sockets.listening import listening_socket
 from regent_rebalance.candidates import make_answer
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until_async
-from tests.integration.kube.conftest import Namespace
-from tests.support.kubernetes_client import KubernetesClient
+from tests.integration.kube.conftest import Namespace, bind_role
 
 IMAGE = "example.test/planner:1"
 POLICY = SparkPolicy(images=("example.test/planner:*",), service_accounts=("spark",))
@@ -57,44 +55,17 @@ def allow_spark(api: KubernetesApi, namespace: str) -> None:
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]},
         {"apiGroups": [""], "resources": ["pods/log"], "verbs": ["get"]},
     ]
-    metadata = {"name": "regent-spark", "namespace": namespace}
-    group = "rbac.authorization.k8s.io"
-    for manifest in (
-        {"kind": "Role", "metadata": metadata, "rules": rules},
-        {
-            "kind": "RoleBinding",
-            "metadata": metadata,
-            "roleRef": {"apiGroup": group, "kind": "Role", "name": "regent-spark"},
-            "subjects": [{"kind": "User", "name": "regent", "apiGroup": group}],
-        },
-    ):
-        KubernetesClient(api).apply({"apiVersion": f"{group}/v1", **manifest})
-
-
-class _LaterClient(KubeClient):
-    """One to which the API server says a later time."""
-
-    def __init__(self, late_s: float) -> None:
-        super().__init__(max_connections=4, request_timeout_s=60)
-        self._late = timedelta(seconds=late_s)
-
-    def server_time(self) -> datetime | None:
-        now = super().server_time()
-        return None if now is None else now + self._late
+    bind_role(api, namespace, "regent-spark", rules)
 
 
 @contextlib.asynccontextmanager
-async def regent(*, late_s: float = 0.0) -> AsyncIterator[SparkRunner]:
-    """What a Regent has for plans on Spark, with the credentials of the environment.
-
-    Args:
-        late_s: By how many seconds the API server's clock is later than when it dated the jobs.
-    """
+async def regent() -> AsyncIterator[SparkRunner]:
+    """The parts of a Regent that run plans on Spark, with the credentials of the environment."""
     exchange = PlanExchange(
         listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=1_000_000
     )
     async with (
-        _LaterClient(late_s) as client,
+        KubeClient(max_connections=4, request_timeout_s=60) as client,
         exchange.served(),
     ):
         yield SparkRunner(

@@ -86,8 +86,6 @@ def test_partitions_and_replicas_may_be_left_out(namespace: Namespace) -> None:
     namespace.apply(topic("orders", partitions=6))
     namespace.apply(bare)
     assert "partitions" not in namespace.get("orders")["spec"]
-    with pytest.raises(CommandError, match="replicas or replicaAssignment, not both"):
-        namespace.apply(topic("both", replicas=1, replicaAssignment=[[1], [1], [1]]))
 
 
 def test_the_deletion_policy_stays_unset_unless_it_is_stated(namespace: Namespace) -> None:

@@ -96,20 +96,25 @@ def _is_being_deleted(body: dict[str, Any]) -> bool:
     return "deletionTimestamp" in body["metadata"]
 
 
+async def create_and_remove_definitions(api: KubernetesApi, namespace: Namespace) -> dict[str, Any]:
+    """Create topics of three deletion policies, and delete their definition; the first resource."""
+    namespace.apply(
+        topic("orders"),
+        topic("explicit", deletionPolicy="Delete"),
+        topic("kept", deletionPolicy="Protect"),
+    )
+    created = await namespace.wait_condition("orders", "Ready", "True")
+    await namespace.wait_condition("explicit", "Ready", "True")
+    await namespace.wait_condition("kept", "Ready", "True")
+    await asyncio.to_thread(remove_definitions, api, CRD)
+    return created
+
+
 async def test_topics_stay_and_belong_to_resources_that_are_made_anew(
     api: KubernetesApi, namespace: Namespace, controller: LiveController, kubeconfig: None
 ) -> None:
     async with running(controller, namespace, check_interval_s=0.5):
-        namespace.apply(
-            topic("orders"),
-            topic("explicit", deletionPolicy="Delete"),
-            topic("kept", deletionPolicy="Protect"),
-        )
-        created = await namespace.wait_condition("orders", "Ready", "True")
-        await namespace.wait_condition("explicit", "Ready", "True")
-        await namespace.wait_condition("kept", "Ready", "True")
-
-        await asyncio.to_thread(remove_definitions, api, CRD)
+        created = await create_and_remove_definitions(api, namespace)
         assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
         await namespace.wait_event("orders", "Normal", "TopicRetained")
 
@@ -144,15 +149,7 @@ async def test_topics_stay_where_regent_may_not_read_the_definition(
     """With Roles in namespaces alone."""
     grant(api, namespace.name, "list", "watch")
     async with running(controller, namespace):
-        namespace.apply(
-            topic("orders"),
-            topic("explicit", deletionPolicy="Delete"),
-            topic("kept", deletionPolicy="Protect"),
-        )
-        await namespace.wait_condition("orders", "Ready", "True")
-        await namespace.wait_condition("explicit", "Ready", "True")
-        await namespace.wait_condition("kept", "Ready", "True")
-        await asyncio.to_thread(remove_definitions, api, CRD)
+        await create_and_remove_definitions(api, namespace)
         await namespace.wait_event("orders", "Normal", "TopicRetained")
     assert not [each for each in controller.changes if isinstance(each, DeleteTopic)]
     install_definitions(api)

@@ -9,12 +9,10 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
-from regent.zk_data import paths
-from regent.zk_data.operations import SetData
 from sandbox import KubernetesApi, wait_until_async
 from tests.integration.kube.conftest import Namespace, grant, supervised, topic, wait_for
 from tests.support.kubernetes_proxy import KubernetesProxy
-from tests.support.live_controller import CONTROLLER_ID, LiveController
+from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = pytest.mark.integration
@@ -43,35 +41,6 @@ async def test_the_lease_is_renewed_while_writes_wait_for_a_slow_api_server(
         )
         proxy.release_writes()
         await namespace.wait_condition("topic-0", "Ready", "True")
-
-
-@pytest.mark.usefixtures("kubeconfig")
-async def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve(
-    namespace: Namespace, cluster: SimulatedCluster
-) -> None:
-    first = LiveController(cluster)
-    with SimulatedCluster() as other:
-        other.write(SetData(paths.CLUSTER_ID, b'{"version":"1","id":"another"}'))
-        second = LiveController(other, controller_id=CONTROLLER_ID + 1)
-        # long enough for a busy machine to renew it: nobody else takes it
-        async with supervised(second, [namespace.name], lease_duration_s=60) as health:
-            async with supervised(first, [namespace.name], lease_duration_s=60):
-                namespace.apply(topic("orders"))
-                body = await namespace.wait_condition("orders", "Ready", "True")
-                holder, waiting = (
-                    (first, second)
-                    if body["status"]["clusterId"] == first.view.cluster_id
-                    else (second, first)
-                )
-                assert waiting.view.is_active
-                namespace.delete("orders")
-                await namespace.wait_gone("orders")
-                assert "orders" not in holder.view.topics
-            assert waiting.changes == []
-            await wait_for(lambda: health.left_to is None, describe="the Lease to be free")
-            namespace.apply(topic("payments"))
-            await namespace.wait_condition("payments", "Ready", "True")
-            assert other.topics == ("payments",)
 
 
 @pytest.mark.usefixtures("limited")

@@ -40,25 +40,6 @@ async def test_without_zookeeper_nothing_is_said_to_be_ready_and_people_can_let_
     assert cluster.topics == ("clicks", "orders", "payments")
 
 
-async def test_the_first_term_of_another_replica_ends_the_observation(
-    namespace: Namespace, cluster: SimulatedCluster
-) -> None:
-    observing, elected = LiveController(cluster, contends=False), LiveController(cluster)
-    # A busy machine renews the Lease in that time. An observer creates a Lease only when there was
-    # none for that time.
-    async with supervised(observing, [namespace.name], lease_duration_s=10):
-        namespace.apply(topic("orders"))
-        await namespace.wait_condition("orders", "Ready", "Unknown", "ControllerInactive")
-        async with supervised(elected, [namespace.name], lease_duration_s=60):
-            await namespace.wait_condition("orders", "Ready", "True")
-            # It serves whether or not it has the Lease, which it takes meanwhile.
-            assert await namespace.wait_lease_taken() == 1
-            assert observing.commands == []
-            # Whoever observed may still speak for a moment; then it does not any more.
-            namespace.patch("orders", partitions=4)
-            await namespace.wait_condition("orders", "Ready", "True")
-
-
 async def test_what_a_controller_with_another_lease_serves_is_left_to_it_even_if_it_does_not_answer(
     namespace: Namespace, cluster: SimulatedCluster
 ) -> None:
@@ -80,18 +61,3 @@ async def test_what_a_controller_with_another_lease_serves_is_left_to_it_even_if
 
             leader.lose_term()
             await namespace.wait_gone("orders")
-
-
-async def test_what_the_controller_does_not_serve_says_what_it_serves(
-    namespace: Namespace, cluster: SimulatedCluster
-) -> None:
-    served = ServedResources("kafka/leader", ("elsewhere",))
-    observing = LiveController(cluster, controller_id=CONTROLLER_ID + 1, contends=False)
-    with LiveController(cluster, resources=served):
-        async with supervised(observing, [namespace.name]):
-            namespace.apply(topic("orders"))
-            body = await namespace.wait_condition(
-                "orders", "Ready", "Unknown", "ControllerInactive"
-            )
-            message = condition(body, "Ready")["message"]
-            assert "serves only namespaces elsewhere" in message

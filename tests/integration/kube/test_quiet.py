@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,19 +13,22 @@ import yaml
 from regent.kube.handlers import KOPF_FINALIZER
 from regent.kube.operator import run_kube
 from regent.kube.settings import KubeSettings
+from regent.model.partition import ReplicaAssignment
+from regent.model.topic import topic_id_to_text
 from regent.resources.kafka_topic import FINALIZER
+from regent.zk_data import paths
+from regent.zk_data.operations import Create
+from regent.zk_data.topics import TopicZNode, encode_topic
 from sandbox.waiting import DEADLINE_S
 from tests.integration.kube.conftest import (
     ROOT,
     Namespace,
     condition,
-    is_reconciled,
     running,
     topic,
     wait_for,
 )
 from tests.support.live_controller import LiveController
-from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("kubeconfig")]
 
@@ -93,46 +97,6 @@ async def test_a_restart_writes_nothing(namespace: Namespace, controller: LiveCo
     assert len(controller.changes) == 1
 
 
-async def test_a_removed_key_is_reset_even_if_removed_while_regent_was_away(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    async with running(controller, namespace):
-        namespace.apply(topic("orders", config={"retention.ms": 1, "segment.ms": 2}))
-        await namespace.wait_condition("orders", "Ready", "True")
-    namespace.apply(topic("orders", config={"segment.ms": 2}))
-    async with running(controller, namespace):
-        await namespace.wait_condition("orders", "Ready", "True")
-    assert controller.cluster.config("orders") == {"segment.ms": "2"}
-
-
-async def test_status_of_a_newer_controller_is_left_alone(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    """It may go on with what is there. What it creates, its status has to tell of first."""
-    newer = controller.view.controller_epoch + 1
-    controller.cluster.create_topic("orders", [(1, 2, 3)] * 3)
-    namespace.apply(topic("orders", config={"retention.ms": 1}))
-    namespace.apply(topic("payments"))
-    for name in ("orders", "payments"):
-        namespace.patch_status(name, {"controllerEpoch": newer})
-    async with running(controller, namespace) as operator:
-        await wait_for(
-            lambda: len(controller.changes) == 1 and operator.queue.is_idle,
-            describe="the old controller to act",
-        )
-        assert controller.cluster.config("orders") == {"retention.ms": "1"}
-        assert controller.cluster.topics == ("orders",)
-        for name in ("orders", "payments"):
-            body = namespace.get(name)
-            assert body["status"]["controllerEpoch"] == newer
-            assert not is_reconciled(body)
-        controller.expire_session()
-        controller.expire_session()
-        for name in ("orders", "payments"):
-            body = await namespace.wait_condition(name, "Ready", "True")
-            assert body["status"]["controllerEpoch"] == newer + 1
-
-
 async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
     namespace: Namespace, controller: LiveController
 ) -> None:
@@ -152,6 +116,23 @@ async def test_a_wiped_status_is_written_again_and_foreign_annotations_stay(
         assert after["status"]["deletionPolicy"] == "Delete"
 
 
+async def test_topic_belongs_to_the_resource_that_stored_its_id_before_a_crash(
+    namespace: Namespace, controller: LiveController
+) -> None:
+    """The process has stored the id that it would create, and has created the topic."""
+    own = uuid.uuid4()
+    namespace.apply(topic("orders", adoptionPolicy="Refuse"))
+    status = {"ownership": "Creating", "intendedTopicId": topic_id_to_text(own)}
+    namespace.patch_status("orders", status)
+    assignment = {partition: ReplicaAssignment((1, 2, 3)) for partition in range(3)}
+    znode = encode_topic(TopicZNode(own, assignment))
+    controller.cluster.write(Create(paths.topic("orders"), znode))
+    async with running(controller, namespace):
+        body = await namespace.wait_condition("orders", "Ready", "True")
+    assert body["status"]["ownership"] == "Created"
+    assert "intendedTopicId" not in body["status"]
+
+
 async def test_kopf_leaves_regents_finalizer_alone(
     namespace: Namespace, controller: LiveController
 ) -> None:
@@ -166,49 +147,6 @@ async def test_kopf_leaves_regents_finalizer_alone(
             describe="kopf to remove its finalizer",
         )
         assert body["metadata"]["finalizers"] == [FINALIZER]
-
-
-async def test_a_standby_says_nothing_while_somebody_answers(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    with LiveController(controller.cluster, contends=False) as standby:
-        async with running(controller, namespace), running(standby, namespace) as second:
-            namespace.apply(topic("orders"), topic("broken", config={"retention.mss": 1}))
-            await namespace.wait_condition("orders", "Ready", "True")
-            await namespace.wait_condition("broken", "Stalled", "True")
-            assert second.writes == 0
-            assert standby.commands == []
-
-
-async def test_without_a_controller_the_reason_is_shown_and_healing_follows(
-    namespace: Namespace, cluster: SimulatedCluster
-) -> None:
-    with LiveController(cluster, contends=False) as standby:
-        async with running(standby, namespace, unknown_after_s=0.5):
-            namespace.apply(topic("orders"))
-            await namespace.wait_condition("orders", "Reconciling", "True", "ControllerInactive")
-            standby.begin_term()
-            await namespace.wait_condition("orders", "Ready", "True")
-
-            standby.lose_term()
-            namespace.delete("orders")
-            body = await namespace.wait_condition(
-                "orders", "Reconciling", "True", "ControllerInactive"
-            )
-            assert "set deletionPolicy to Retain" in condition(body, "Reconciling")["message"]
-            assert cluster.topics == ("orders",)
-            standby.begin_term()
-            await namespace.wait_gone("orders")
-            assert not cluster.topics
-
-
-async def test_deletion_of_a_resource_that_never_got_a_controller_hangs_nobody(
-    namespace: Namespace, cluster: SimulatedCluster
-) -> None:
-    with LiveController(cluster, contends=False) as standby:
-        async with running(standby, namespace):
-            namespace.apply(topic("orders"))
-            await namespace.delete_and_wait("orders")
 
 
 async def test_tasks_of_others_survive_the_end(

@@ -71,64 +71,6 @@ def test_naming_the_default_topic_name_is_no_change(namespace: Namespace) -> Non
     namespace.apply(topic("orders", topicName="orders"))
 
 
-@pytest.mark.parametrize(
-    ("spec", "reason", "words"),
-    [
-        (
-            {"config": {"retention.mss": 1}},
-            "InvalidConfig",
-            ["spec.config[retention.mss]", "did you mean 'retention.ms'"],
-        ),
-        ({"config": {"retention.ms": "1d"}}, "InvalidConfig", ["whole number"]),
-        ({"config": {"min.insync.replicas": 4}}, "InvalidConfig", ["at most 3"]),
-    ],
-)
-@pytest.mark.usefixtures("operator")
-async def test_regent_refuses_before_anything_is_sent(
-    namespace: Namespace,
-    controller: LiveController,
-    spec: dict[str, Any],
-    reason: str,
-    words: list[str],
-) -> None:
-    namespace.apply(topic("orders", **spec))
-    body = await namespace.wait_condition("orders", "Stalled", "True", reason)
-    assert condition(body, "Ready")["status"] == "False"
-    for word in words:
-        assert word in condition(body, "Stalled")["message"]
-    assert controller.commands == []
-    assert "finalizers" not in body["metadata"]
-    assert await namespace.wait_event("orders", "Warning", reason) == [("Warning", reason)]
-
-    namespace.patch("orders", config=None)
-    await namespace.wait_condition("orders", "Ready", "True")
-
-
-@pytest.mark.usefixtures("operator")
-async def test_a_permanent_refusal_of_the_controller_stalls(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    controller.cluster.create_topic("or_ders", [(1, 2, 3)])
-    namespace.apply(topic("orders", topicName="or.ders"))
-    body = await namespace.wait_condition("orders", "Stalled", "True", "TopicNameCollision")
-    assert condition(body, "Stalled")["message"].startswith("spec.topicName: ")
-    assert len(controller.changes) == 1
-
-
-@pytest.mark.usefixtures("operator")
-async def test_a_broker_that_is_down_is_waited_for(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    controller.cluster.stop_broker(3)
-    namespace.apply(topic("orders", partitions=1, replicaAssignment=[[1, 3]]))
-    body = await namespace.wait_condition("orders", "Reconciling", "True", "BrokersUnavailable")
-    assert condition(body, "Stalled")["status"] == "False"
-    assert "brokers [3] are not alive" in condition(body, "Ready")["message"]
-    assert controller.changes == []
-    controller.cluster.start_broker(3)
-    await namespace.wait_condition("orders", "Ready", "True")
-
-
 @pytest.mark.usefixtures("operator")
 async def test_growth_onto_a_broker_that_is_down_goes_on_when_it_returns(
     namespace: Namespace, controller: LiveController
@@ -142,53 +84,6 @@ async def test_growth_onto_a_broker_that_is_down_goes_on_when_it_returns(
     controller.cluster.start_broker(3)
     await namespace.wait_condition("orders", "Ready", "True")
     assert controller.cluster.replicas("orders") == [(1, 2), (3, 1)]
-
-
-@pytest.mark.usefixtures("operator")
-async def test_growth_with_too_few_brokers_goes_on_when_there_are_enough(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    namespace.apply(topic("orders", partitions=1, replicas=3))
-    await namespace.wait_condition("orders", "Ready", "True")
-    controller.cluster.stop_broker(3)
-    namespace.patch("orders", partitions=2)
-    body = await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
-    assert condition(body, "Stalled")["status"] == "False"
-    controller.cluster.start_broker(3)
-    await namespace.wait_condition("orders", "Ready", "True")
-
-
-@pytest.mark.usefixtures("operator")
-async def test_a_transient_refusal_is_tried_again(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    cluster = controller.cluster
-    namespace.apply(topic("orders", partitions=1, replicas=2))
-    await namespace.wait_condition("orders", "Ready", "True")
-    (replicas,) = cluster.replicas("orders")
-    (added,) = {1, 2, 3} - set(replicas)
-    cluster.pause_broker(added)
-    cluster.assign("orders", [(*replicas, added)], adding=(added,))
-    controller.expire_session()
-
-    namespace.patch("orders", partitions=2, replicas=3)
-    body = await namespace.wait_condition("orders", "Reconciling", "True", "ReassignmentInProgress")
-    assert condition(body, "Stalled")["status"] == "False"
-
-    cluster.resume_broker(added)
-    await namespace.wait_condition("orders", "Ready", "True")
-
-
-@pytest.mark.usefixtures("operator")
-async def test_too_few_brokers_are_waited_for(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    controller.cluster.stop_broker(3)
-    namespace.apply(topic("orders"))
-    await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
-    assert controller.commands == []
-    controller.cluster.start_broker(3)
-    await namespace.wait_condition("orders", "Ready", "True")
 
 
 @pytest.mark.usefixtures("operator")
@@ -222,44 +117,16 @@ async def test_what_cannot_be_changed_does_not_stand_in_the_way(
     await namespace.wait_condition("orders", "Ready", "True")
 
 
-async def topic_that_is_to_grow(
+@pytest.mark.usefixtures("operator")
+async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone(
     namespace: Namespace, controller: LiveController
-) -> tuple[int, ...]:
-    """Create the topic; the replicas that its partition may be given, the last one in addition."""
+) -> None:
     namespace.apply(topic("orders", partitions=1, replicas=2))
     await namespace.wait_condition("orders", "Ready", "True")
     (replicas,) = controller.cluster.replicas("orders")
     (added,) = {1, 2, 3} - set(replicas)
     target = (*replicas, added)
     controller.cluster.expect_move("orders", 0, target)
-    return target
-
-
-@pytest.mark.usefixtures("operator")
-async def test_more_replicas_than_brokers_are_waited_for_and_the_rest_goes_on(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    target = await topic_that_is_to_grow(namespace, controller)
-    added = target[-1]
-    controller.cluster.stop_broker(added)
-
-    namespace.patch("orders", replicas=3, config={"retention.ms": 7})
-    body = await namespace.wait_condition("orders", "Reconciling", "True", "NotEnoughBrokers")
-    assert condition(body, "Stalled")["status"] == "False"
-    assert body["status"]["drift"] == [{"field": "replicas", "desired": "3", "actual": "2"}]
-    assert controller.cluster.config("orders") == {"retention.ms": "7"}
-
-    controller.cluster.start_broker(added)
-    await namespace.wait_condition("orders", "Ready", "True")
-    assert controller.cluster.replicas("orders") == [target]
-
-
-@pytest.mark.usefixtures("operator")
-async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    target = await topic_that_is_to_grow(namespace, controller)
-    added = target[-1]
     drain = {
         "apiVersion": "kafka.regent.dev/v1alpha1",
         "kind": "BrokerDrain",
@@ -281,20 +148,6 @@ async def test_brokers_that_are_drained_are_waited_for_until_their_drain_is_gone
     )
     await namespace.wait_condition("orders", "Ready", "True")
     assert controller.cluster.replicas("orders") == [target]
-
-
-@pytest.mark.usefixtures("operator")
-async def test_more_partitions_than_declared_stall(
-    namespace: Namespace, controller: LiveController
-) -> None:
-    namespace.apply(topic("orders"))
-    await namespace.wait_condition("orders", "Ready", "True")
-    replicas = controller.cluster.replicas("orders")
-    controller.cluster.assign("orders", [*replicas, *replicas])
-    body = await namespace.wait_condition("orders", "Stalled", "True", "PartitionsDecrease")
-    assert "set partitions to 6" in condition(body, "Stalled")["message"]
-    namespace.patch("orders", partitions=6)
-    await namespace.wait_condition("orders", "Ready", "True")
 
 
 @pytest.mark.usefixtures("kubeconfig")

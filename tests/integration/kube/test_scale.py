@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from typing import Any
 
 import pytest
 
@@ -14,7 +12,7 @@ from regent.kube.listing import list_objects
 from regent.kube.settings import KubeSettings
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import wait_until_async
-from tests.integration.kube.conftest import Namespace, condition, running, topic
+from tests.integration.kube.conftest import Namespace, condition, running, topic, wait_for
 from tests.support.live_controller import LiveController
 from tests.support.soak import soak
 
@@ -29,7 +27,7 @@ TOPICS = [40, pytest.param(150, marks=soak("controller"))]
 
 @pytest.mark.parametrize("topics", TOPICS)
 async def test_many_topics_converge_with_few_writes(
-    namespace: Namespace, controller: LiveController, topics: int, record_property: Any
+    namespace: Namespace, controller: LiveController, topics: int
 ) -> None:
     settings = KubeSettings(namespaces=(namespace.name,))
     collection = KafkaTopic.kind.collection_path(namespace.name)
@@ -38,11 +36,9 @@ async def test_many_topics_converge_with_few_writes(
         KubeClient(max_connections=16, request_timeout_s=120) as client,
         running(controller, namespace) as operator,
     ):
-        started = time.monotonic()
         await asyncio.gather(
             *(client.create(collection, topic(name, config={"retention.ms": 1})) for name in names)
         )
-        created_s = time.monotonic() - started
 
         async def ready() -> int:
             bodies = (await list_objects(client, KafkaTopic.kind, settings)).bodies
@@ -51,22 +47,13 @@ async def test_many_topics_converge_with_few_writes(
         await wait_until_async(
             ready, until=lambda count: count == topics, describe="all to be ready"
         )
-        converged_s = time.monotonic() - started
-        await wait_until_async(_idle(operator.queue), until=bool, describe="the queue to be idle")
+        await wait_for(lambda: operator.queue.is_idle, describe="the queue to be idle")
         # What a busy machine does not answer in time is asked for again, with the same id.
         created = {(c.topic, c.topic_id) for c in controller.commands if isinstance(c, CreateTopic)}
         assert sorted(topic for topic, _ in created) == names
         # A finalizer, a status, and a second one for topics that took more than ten seconds.
         assert operator.writes <= 3 * topics
-        record_property("created_s", round(created_s, 1))
-        record_property("converged_s", round(converged_s, 1))
-        print(
-            f"{topics} created in {created_s:.1f} s, converged after {converged_s:.1f} s: "
-            f"{operator.writes} writes, {len(controller.batches)} batches, "
-            f"{operator.reconciliations} reconciliations"
-        )
 
-        writes, started = operator.writes, time.monotonic()
         for name in names:
             await client.request("DELETE", f"{collection}/{name}")
 
@@ -74,14 +61,4 @@ async def test_many_topics_converge_with_few_writes(
             return len((await list_objects(client, KafkaTopic.kind, settings)).bodies)
 
         await wait_until_async(left, until=lambda count: count == 0, describe="all to be gone")
-        print(
-            f"deleted after {time.monotonic() - started:.1f} s: {operator.writes - writes} writes"
-        )
     assert not controller.view.topics
-
-
-def _idle(queue: Any) -> Any:
-    async def look() -> bool:
-        return bool(queue.is_idle)
-
-    return look

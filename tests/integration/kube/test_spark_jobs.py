@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +18,6 @@ from regent.kube.spark_runner import SparkRunner
 from regent.kube.waiting import cancel
 from regent.planning.goals import PlannerGoals
 from regent.planning.results import (
-    InfeasibleGoals,
     InvalidGoals,
     PlannedChanges,
     PlannerFailed,
@@ -32,9 +30,8 @@ from regent.servers.plan_exchange import PlanExchange
 from regent.sockets.listening import listening_socket
 from regent_rebalance.exchange_client import Exchange
 from sandbox import KubernetesApi, wait_until, wait_until_async
-from sandbox.process import ManagedProcess
 from sandbox.spark_operator import spark_application_definition
-from tests.integration.kube.conftest import ROOT, Namespace, condition, running
+from tests.integration.kube.conftest import Namespace, running
 from tests.integration.kube.spark_jobs import (
     IMAGE,
     POLICY,
@@ -44,12 +41,10 @@ from tests.integration.kube.spark_jobs import (
     drive,
     plan_task,
     regent,
-    secret_of,
 )
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
-from tests.support.soak import soak
 from tests.unit.kube.test_rebalances_end_to_end import create_topic, log_dirs
 
 pytestmark = pytest.mark.integration
@@ -133,17 +128,6 @@ async def test_a_job_has_the_plan_of_the_child_process(
     assert left["metadata"]["uid"] == job["metadata"]["uid"], "it stays for its log"
 
 
-async def test_what_no_plan_can_do_is_an_answer(
-    runner: SparkRunner, operator_of_spark: SparkOperator, namespace: Namespace, tmp_path: Path
-) -> None:
-    goals = PlannerGoals(drained=(1, 2))
-    running = started(runner, plan_task(goals=goals, namespace=namespace.name))
-    job = await operator_of_spark.wait_for_job()
-    credentials = operator_of_spark.mount(job, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 3
-    assert isinstance(await running, InfeasibleGoals)
-
-
 @pytest.mark.parametrize("has_fetched", [False, True], ids=["before it fetches", "meanwhile"])
 async def test_when_regent_dies_the_next_one_takes_the_plan_of_the_same_job(
     runner: SparkRunner,
@@ -192,23 +176,6 @@ async def test_when_a_job_had_answered_the_regent_that_died_another_one_is_made_
         assert isinstance(await going_on, PlannedChanges)
 
 
-async def test_a_job_that_was_left_half_made_is_replaced(
-    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    await cancel((running,))
-    namespace = operator_of_spark.namespace
-    secrets = f"/api/v1/namespaces/{namespace.name}/secrets"
-    namespace.client.delete(f"{secrets}/{secret_of(job)}")
-    running = started(runner, task)
-    other = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
-    assert other["metadata"]["name"] == job["metadata"]["name"]
-    credentials = operator_of_spark.mount(other, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
-    assert isinstance(await running, PlannedChanges)
-
-
 async def test_a_job_of_another_task_makes_room(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, namespace: Namespace
 ) -> None:
@@ -223,29 +190,6 @@ async def test_a_job_of_another_task_makes_room(
     await cancel((running,))
     await runner.give_up(other.spark.owner)
     assert operator_of_spark.jobs() == []
-
-
-async def test_a_copy_of_a_job_is_left_alone_and_a_job_without_its_label_is_adopted(
-    runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask, tmp_path: Path
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    await cancel((running,))
-    metadata = job["metadata"]
-    kept = ("namespace", "labels", "annotations", "ownerReferences")
-    copied = {"name": "copied", **{name: metadata[name] for name in kept}}
-    client, collection = operator_of_spark.namespace.client, operator_of_spark.collection
-    client.create(collection, {**job, "metadata": copied})
-    unlabelled = {"labels": {"kafka.regent.dev/reassignment-uid": None}}
-    client.patch(f"{collection}/{metadata['name']}", {"metadata": unlabelled})
-    running = started(runner, task)
-    credentials = operator_of_spark.mount(job, tmp_path)
-    assert await asyncio.to_thread(drive, runner.exchange.url, credentials) == 0
-    assert isinstance(await running, PlannedChanges)
-    assert task.spark is not None
-    await runner.give_up(task.spark.owner)
-    names = {each["metadata"]["name"] for each in operator_of_spark.jobs()}
-    assert names == {metadata["name"], "copied"}
 
 
 async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_again(
@@ -264,31 +208,6 @@ async def test_a_driver_that_fails_is_said_with_the_operators_words_and_tried_ag
     await cancel((running,))
 
 
-@pytest.mark.parametrize(
-    ("body", "problem"),
-    [
-        (b"", "its plan cannot be read"),
-        (b'{"plan": 1}', "its plan cannot be read"),
-        (b"\xff\xfe", "its plan cannot be read"),
-    ],
-)
-async def test_an_answer_that_is_no_plan_is_a_failure(
-    runner: SparkRunner,
-    operator_of_spark: SparkOperator,
-    task: PlanTask,
-    tmp_path: Path,
-    body: bytes,
-    problem: str,
-) -> None:
-    running = started(runner, task)
-    job = await operator_of_spark.wait_for_job()
-    exchange = Exchange(runner.exchange.url, operator_of_spark.mount(job, tmp_path))
-    await asyncio.to_thread(exchange.hand_in, 0, body)
-    result = await running
-    assert isinstance(result, PlannerFailed)
-    assert problem in result.problem
-
-
 async def test_a_job_that_ends_without_an_answer_is_a_failure(
     runner: SparkRunner, operator_of_spark: SparkOperator, task: PlanTask
 ) -> None:
@@ -298,17 +217,6 @@ async def test_a_job_that_ends_without_an_answer_is_a_failure(
     result = await running
     assert isinstance(result, PlannerFailed)
     assert "it has ended without handing in a plan" in result.problem
-
-
-async def test_a_job_that_takes_too_long_is_deleted(
-    operator_of_spark: SparkOperator, task: PlanTask
-) -> None:
-    async with regent(late_s=1801) as late:
-        result = await late.run(task)
-    assert isinstance(result, PlannerFailed)
-    assert "it took longer than 1800 s (timeoutSeconds)" in result.problem
-    assert "which the Spark Operator has not seen" in result.problem
-    assert operator_of_spark.jobs() == []
 
 
 async def test_a_job_that_somebody_deletes_is_a_failure(
@@ -374,23 +282,18 @@ def planning_tools() -> tuple[PlanExchange, PlanningTools]:
     )
 
 
-async def wait_for(
-    namespace: Namespace, name: str, phase: str, reason: str | None = None
-) -> dict[str, Any]:
-    """Wait for a phase, and a reason of the condition Ready."""
+async def wait_for_plan(namespace: Namespace, name: str) -> None:
+    """Wait until the plan of a PartitionReassignment awaits approval."""
 
-    async def look() -> dict[str, Any]:
+    async def phase() -> str | None:
         path = PartitionReassignment.kind.object_path(namespace.name, name)
-        return await asyncio.to_thread(namespace.client.get, path)
+        body = await asyncio.to_thread(namespace.client.get, path)
+        found: str | None = body.get("status", {}).get("phase")
+        return found
 
-    def holds(body: dict[str, Any]) -> bool:
-        return body.get("status", {}).get("phase") == phase and reason in (
-            None,
-            condition(body, "Ready").get("reason"),
-        )
-
-    describe = f"{name} to be {phase} ({reason})"
-    return await wait_until_async(look, until=holds, describe=describe)
+    await wait_until_async(
+        phase, until=lambda found: found == "AwaitingApproval", describe=f"a plan of {name}"
+    )
 
 
 async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its_resource(
@@ -413,12 +316,12 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
             namespace.apply(rebalance(name, timeoutSeconds=600))
             await operator_of_spark.wait_for_job_of(name)
         namespace.apply(rebalance("beside"), rebalance("third", timeoutSeconds=600))
-        await wait_for(namespace, "beside", "AwaitingApproval")
+        await wait_for_plan(namespace, "beside")
         assert await owners() == {"stuck", "second"}, "the third waits for its turn"
         job = await operator_of_spark.wait_for_job_of("second")
         credentials = operator_of_spark.mount(job, tmp_path)
         assert await asyncio.to_thread(drive, exchange.url, credentials) == 0
-        await wait_for(namespace, "second", "AwaitingApproval")
+        await wait_for_plan(namespace, "second")
         await operator_of_spark.wait_for_job_of("third")
         stuck = PartitionReassignment.kind.object_path(namespace.name, "stuck")
         await asyncio.to_thread(namespace.client.delete, stuck)
@@ -428,48 +331,3 @@ async def test_a_job_that_finds_no_room_holds_up_no_other_plan_and_goes_with_its
             describe="the job of the resource that is gone to be deleted",
         )
     exchange.close()
-
-
-@soak("spark")
-@pytest.mark.slow
-async def test_from_the_resource_to_the_plan_by_a_real_driver(
-    operator_of_spark: SparkOperator,
-    namespace: Namespace,
-    cluster: SimulatedCluster,
-    controller: LiveController,
-    kubeconfig: None,
-    tmp_path: Path,
-) -> None:
-    create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-    exchange, planning = planning_tools()
-    async with exchange.served(), running(controller, namespace, planning=planning):
-        namespace.apply(rebalance("balance", timeoutSeconds=600))
-        job = await operator_of_spark.wait_for_job()
-        operator_of_spark.report(job, "FAILED", "driver container failed with ExitCode: 137")
-        waiting = await wait_for(namespace, "balance", "Pending", "PlannerFailed")
-        assert "ExitCode: 137" in condition(waiting, "Ready")["message"]
-        assert "plan" not in waiting["status"]
-
-        job = await operator_of_spark.wait_for_job(but=job["metadata"]["uid"])
-        operator_of_spark.report(job, "RUNNING")
-        credentials = operator_of_spark.mount(job, tmp_path)
-        given = {"/etc/regent-exchange": str(credentials)}
-        arguments = [given.get(each, each) for each in job["spec"]["arguments"]]
-        submit = Path(sys.executable).with_name("spark-submit")
-        driver = ManagedProcess(
-            "driver",
-            [submit, "--master", "local[2]", ROOT / "spark_tasks/plan_on_spark.py", *arguments],
-            log_path=tmp_path / "driver.log",
-            directory=tmp_path,
-            environment={"PYSPARK_PYTHON": sys.executable},
-        )
-        await asyncio.to_thread(driver.start)
-        try:
-            planned = await wait_for(namespace, "balance", "AwaitingApproval")
-        finally:
-            await asyncio.to_thread(driver.kill)
-        namespace.apply(rebalance("twin"))
-        twin = await wait_for(namespace, "twin", "AwaitingApproval")
-    exchange.close()
-    assert planned["status"]["plan"] == twin["status"]["plan"], "that of the child process"
-    assert planned["status"]["plan"]["replicaMoves"] > 0

@@ -21,19 +21,6 @@ async def client(proxy: KubernetesProxy) -> AsyncIterator[KubeClient]:
         yield opened
 
 
-async def test_there_is_no_second_list_when_the_stream_shows_everything(
-    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
-) -> None:
-    namespace.apply(topic("orders"), topic("payments"))
-    topics = WatchedTopics(client, namespace.name)
-    async with topics.watching():
-        await topics.wait_confirmed()
-        namespace.apply(topic("later"))
-        namespace.delete("orders")
-        await topics.wait_known("payments", "later")
-    assert proxy.lists == 2, "Regent's first list and kopf's"
-
-
 async def test_lists_are_read_in_pages(
     namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
 ) -> None:
@@ -91,17 +78,3 @@ async def test_deletions_while_the_api_server_forgets_the_version_of_the_watch_l
         namespace.delete("comes")
         await topics.wait_known("stays")
     assert proxy.lists == 4, "Regent's first, kopf's two, and one that finds what has gone"
-
-
-async def test_a_version_that_is_forgotten_costs_no_list_of_regent_if_nothing_was_deleted(
-    namespace: Namespace, proxy: KubernetesProxy, client: KubeClient
-) -> None:
-    namespace.apply(topic("orders"), topic("payments"))
-    topics = WatchedTopics(client, namespace.name)
-    async with topics.watching():
-        await topics.wait_confirmed()
-        async with proxy.losing_events():
-            namespace.apply(topic("refunds"))
-        await topics.wait_known("orders", "payments", "refunds")
-        await topics.wait_confirmed()
-    assert proxy.lists == 3, "Regent's first, and kopf's two"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -11,28 +10,8 @@ import pytest
 
 from regent_rebalance.errors import InvalidInputError
 from regent_rebalance.hadoop_files import check_file_system, read, write
-from sandbox.process import run_guarded
-from tests.support.soak import soak
 
 pytestmark = [pytest.mark.integration]
-
-ROOT = Path(__file__).parents[3]
-
-_JVM_ENDS = """
-import sys
-from pyspark import SparkContext
-from regent_rebalance.errors import InvalidInputError
-from regent_rebalance.hadoop_files import write
-context = SparkContext("local[1]", "regent-tests")
-write(context, sys.argv[1], b"a plan")
-context._gateway.proc.kill()
-context._gateway.proc.wait()
-for _ in range(2):
-    try:
-        write(context, sys.argv[1], b"another")
-    except InvalidInputError as error:
-        print(error)
-"""
 
 
 def test_a_temporary_folder_of_any_name_serves(
@@ -64,13 +43,3 @@ def test_without_a_temporary_folder_that_is_said(
     monkeypatch.setattr(tempfile, "_candidate_tempdir_list", lambda: [str(tmp_path / "none")])
     with pytest.raises(InvalidInputError, match=r"No usable temporary directory.*\(TMPDIR\)"):
         write(spark.sparkContext, (tmp_path / "plan.json").as_uri(), b"a plan")
-
-
-@soak("spark")
-def test_a_jvm_that_has_ended_is_named(tmp_path: Path) -> None:
-    done = run_guarded(
-        [sys.executable, "-c", _JVM_ENDS, (tmp_path / "plan.json").as_uri()],
-        environment={"PYTHONPATH": str(ROOT / "spark_tasks"), "PYSPARK_PYTHON": sys.executable},
-        timeout_s=600,
-    )
-    assert done.stdout.count("Spark's JVM has ended") == 2, done

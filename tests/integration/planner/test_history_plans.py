@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
@@ -18,7 +17,9 @@ from regent.kube.plan_runner import PlanTask
 from regent.kube.planner_process import PlannerProcess
 from regent.planning.goals import PlannerGoals
 from regent.planning.histories import PlannerHistory
-from regent.planning.results import HistoryUnusable, PlannedChanges, PlanResult, read_answer
+from regent.planning.results import PlannedChanges, PlanResult, read_answer
+from regent.planning.spark_jobs import Credentials, PlanOwner, SparkTask, spark_application
+from regent.resources.rebalance_spark import RebalanceSpark
 from regent.servers.plan_exchange import PlanExchange
 from regent.sockets.listening import listening_socket
 from regent_rebalance.cli import plan
@@ -30,7 +31,7 @@ from regent_rebalance.history_wanted import Wanted
 from regent_rebalance.json_files import decode_plan
 from regent_rebalance.samples import PartitionSample
 from regent_rebalance.workspace import Workspace
-from sandbox.process import Outcome, run_guarded
+from sandbox.process import run_guarded
 from tests.integration.planner.sampled import at, partition
 from tests.integration.planner.short_jvm import SHORT_JVM
 from tests.support.soak import soak
@@ -71,20 +72,6 @@ def snapshot(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return file
 
 
-def regent_plan(*arguments: object) -> Outcome:
-    return run_guarded(
-        [sys.executable, "-m", "regent_rebalance", *map(str, arguments)],
-        environment=ENVIRONMENT,
-        timeout_s=600,
-    )
-
-
-@pytest.fixture(scope="module")
-def by_hand(workspace: Path, snapshot: Path) -> Outcome:
-    """What ``regent plan`` makes from the history. Each of these runs starts a JVM."""
-    return regent_plan(snapshot, *OPTIONS, "--history", workspace, "--json")
-
-
 def test_loads_of_brokers_are_known(spark: Any, workspace: Path) -> None:
     wanted = Wanted(str(workspace), window=7 * DAY_MS, percentile=95, cluster=None)
     shown = loads_document(spark, wanted)
@@ -96,13 +83,6 @@ def test_loads_of_brokers_are_known(spark: Any, workspace: Path) -> None:
     assert (one["leader_in_percentile"], two["follower_in_percentile"]) == (100_000, 100_000)
     assert (one["out_peak"], one["out_unknown"]) == (None, 4)
     assert [row["in_peak"] for row in shown["partitions"]] == [100_000, 0, 0, 0]
-
-
-@soak("spark")
-def test_loads_of_brokers_are_shown(workspace: Path) -> None:
-    text = regent_plan("loads", workspace).stdout
-    assert "bad        nothing" in text
-    assert "unknown" in text
 
 
 def test_a_plan_is_made_from_the_loads(
@@ -127,28 +107,6 @@ def test_a_plan_is_made_from_the_loads(
 
 
 @soak("spark")
-def test_the_driver_plans_from_the_same_loads(
-    workspace: Path, snapshot: Path, by_hand: Outcome, tmp_path: Path
-) -> None:
-    file = tmp_path / "plan.json"
-    done = run_guarded(
-        [
-            Path(sys.executable).with_name("spark-submit"),
-            *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
-            ROOT / "spark_tasks" / "plan_on_spark.py",
-            *("--snapshot", snapshot.as_uri(), "--plan", file.as_uri()),
-            *("--history", workspace.as_uri(), "--", *OPTIONS),
-        ],
-        environment=ENVIRONMENT,
-        timeout_s=600,
-    )
-    assert done.exit_code == by_hand.exit_code, done.stderr
-    assert msgspec.json.decode(file.read_bytes()) == msgspec.json.decode(by_hand.stdout)
-    # spark-submit prints both outputs of the program on its own standard output
-    assert "the history has no rate of bytes out of 4 of 4 partitions" in done.stdout
-
-
-@soak("spark")
 def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
     workspace: Path, snapshot: Path, tmp_path: Path
 ) -> None:
@@ -156,7 +114,11 @@ def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
     for file in torn.glob("cluster=c1/partitions/*/*.parquet"):
         file.write_bytes(file.read_bytes()[:50])
     file = tmp_path / "plan.json"
-    made = regent_plan(snapshot, "--history", torn, "-o", file)
+    made = run_guarded(
+        [sys.executable, "-m", "regent_rebalance", snapshot, "--history", torn, "-o", file],
+        environment=ENVIRONMENT,
+        timeout_s=600,
+    )
     assert made.exit_code == 7
     assert "6 files are unreadable: loads need two at least" in made.stderr
     assert not file.exists()
@@ -165,9 +127,9 @@ def test_a_history_that_cannot_be_read_ends_it_and_nothing_is_planned(
 GOALS = PlannerGoals(names=("RackAwareGoal", "NetworkInboundUsageDistributionGoal"))
 
 
-def history_of(place: str, *, cluster: str = "c1") -> PlannerHistory:
+def history_of(place: str) -> PlannerHistory:
     return PlannerHistory(
-        place=place, window_s=7 * 86_400, percentile=95, max_age_s=999_999_999, cluster=cluster
+        place=place, window_s=7 * 86_400, percentile=95, max_age_s=999_999_999, cluster="c1"
     )
 
 
@@ -176,31 +138,28 @@ def content(snapshot: Path) -> bytes:
     return snapshot.read_bytes()
 
 
-async def by_child(snapshot: bytes, history: PlannerHistory) -> PlanResult:
-    """What the child process of a Regent answers, with memory for Spark."""
-    planner = PlannerProcess(timeout_s=500, memory_bytes=4 * 1024**3)
-    return await planner.run(PlanTask(snapshot, GOALS, history=history))
-
-
 async def by_job(snapshot: bytes, history: PlannerHistory, folder: Path) -> PlanResult:
-    """What the driver of a job on Spark hands in."""
+    """Return the answer of a driver that gets the arguments of a job's manifest."""
     token = "secret"
     (folder / "token").write_text(token)
     exchange = PlanExchange(
         listening_socket("127.0.0.1", 0, setting="planner_exchange"), max_bytes=1_000_000
     )
-    task = PlanTask(snapshot, GOALS)
     digest = hashlib.sha256(token.encode()).hexdigest()
+    task = SparkTask(
+        PlanOwner("shop", "balance", "u1"), RebalanceSpark(image="planner:1"), "d" * 64, history
+    )
+    manifest = spark_application(task, Credentials(url=exchange.url, token_sha256=digest))
+    mounted = {"/etc/regent-exchange": str(folder)}
+    arguments = [mounted.get(each, each) for each in manifest["spec"]["arguments"]]
     async with exchange.served():
-        with exchange.offer(task, token_sha256=digest) as offer:
+        with exchange.offer(PlanTask(snapshot, GOALS), token_sha256=digest) as offer:
             done = await asyncio.to_thread(
                 run_guarded,
                 [
                     Path(sys.executable).with_name("spark-submit"),
                     *("--master", "local[2]", "--conf", "spark.ui.enabled=false"),
-                    ROOT / "spark_tasks" / "plan_on_spark.py",
-                    *("--exchange", exchange.url, "--credentials", folder),
-                    *history.arguments(),
+                    *(ROOT / "spark_tasks" / "plan_on_spark.py", *arguments),
                 ],
                 environment=ENVIRONMENT,
                 timeout_s=600,
@@ -216,7 +175,8 @@ async def by_job(snapshot: bytes, history: PlannerHistory, folder: Path) -> Plan
 async def test_the_child_process_and_a_job_plan_from_the_same_loads(
     workspace: Path, content: bytes, tmp_path: Path
 ) -> None:
-    child = await by_child(content, history_of(str(workspace)))
+    planner = PlannerProcess(timeout_s=500, memory_bytes=4 * 1024**3)  # with memory for Spark
+    child = await planner.run(PlanTask(content, GOALS, history=history_of(str(workspace))))
     assert isinstance(child, PlannedChanges), child
     assert child.notes[0].startswith("loads are of 6 moments from 2026-11-22T12:00:00")
     assert any("no rate of bytes out of 4 of 4" in note for note in child.notes)
@@ -227,12 +187,3 @@ def test_an_old_history_is_not_planned_from(spark: Any, workspace: Path) -> None
     wanted = Wanted(str(workspace), 7 * DAY_MS, percentile=95, cluster=None, max_age=60_000)
     with pytest.raises(HistoryError, match=r"the newest sample .* 2026-11-22T12:05:00"):
         loads_for_plan(spark, wanted)
-
-
-@soak("spark")
-async def test_a_history_of_another_cluster_is_not_planned_from(
-    workspace: Path, content: bytes, tmp_path: Path
-) -> None:
-    other = await by_job(content, history_of(workspace.as_uri(), cluster="c2"), tmp_path)
-    assert isinstance(other, HistoryUnusable), other
-    assert "has no cluster c2, but c1" in other.problem

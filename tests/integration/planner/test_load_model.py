@@ -170,14 +170,6 @@ def test_percentiles_are_nearest_ranks(spark: Any, percentile: float, rank: int)
             id="huge rate",
         ),
         pytest.param(
-            [partition(), partition(5, 200, topic_id="B")], {"recreated": 1}, id="another id"
-        ),
-        pytest.param(
-            [partition(end=100, topic_id=None), partition(end=20, topic_id=None)],
-            {"offset_fell": 1},
-            id="created again without ids",
-        ),
-        pytest.param(
             [partition(), partition(2_000, 200, leader=None)], {"no_leader": 1}, id="no leader"
         ),
         pytest.param([partition(), partition(None, 200)], {"no_size": 1}, id="no size"),
@@ -250,19 +242,6 @@ def test_a_topic_that_is_created_again_has_no_history_of_the_former_one(
     assert (row["size_peak"], row["size_percentile"], row["size_last"]) == (100, 100, 100)
     assert row["out_peak"] is None
     assert brokers_of(spark, samples)[1]["disk_peak"] == 2_000, "the broker did carry it"
-
-
-@soak("spark")
-def test_a_topic_that_is_larger_than_the_former_one_is_told_by_its_creation(spark: Any) -> None:
-    row = loads_of_one(
-        spark,
-        [
-            at(0, partition(1_000, 10, topic_id=None, created=5)),
-            at(1, partition(9_000, 90, topic_id=None, created=6)),
-        ],
-    )
-    assert (bad_of(row), how_of(row)) == ({"recreated": 1}, {"unknown": 1})
-    assert (row["moments"], row["growth"], row["in_peak"]) == (1, None, None)
 
 
 def test_an_unclean_leader_does_not_end_a_history(spark: Any) -> None:

@@ -65,7 +65,6 @@ def test_the_best_candidate_is_written_byte_for_byte(tmp_path: Path) -> None:
         ("bad.json", "plan.json", [], 1, "replicas of t0-0: the snapshot has no broker 9"),
         ("torn.parquet", "plan.json", [], 1, "is no intact Parquet file"),
         ("good.json", "plan.json", ["--max-replicas=1"], 3, "no plan meets the hard goals"),
-        ("good.json", ".", [], 1, "is a folder: give the plan's own URL"),
         ("good.json", "s3://K:secret@bucket/plan.json", [], 1, "give Spark the jars"),
     ],
 )

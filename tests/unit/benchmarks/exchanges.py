@@ -15,7 +15,6 @@ from regent.protocol.control_requests import (
     ControlRequest,
     ControlRequests,
     LeaderAndIsrRequest,
-    StopReplicaPartition,
     UpdateMetadataRequest,
 )
 from regent.protocol.framing import joined
@@ -64,42 +63,23 @@ def sent(requests: ControlRequests, *, answered_at: int) -> list[Exchange]:
     return exchanges
 
 
-def batch(
-    states: States,
-    *,
-    epoch: int = ELECTION.epoch,
-    deleted: Mapping[TopicPartition, int] | None = None,
-    is_removed: bool = False,
-) -> ControlRequests:
-    """Leaderships to everybody whom they concern.
-
-    Args:
-        deleted: Replicas to be deleted, by partition the leader epoch that goes with it.
-        is_removed: Whether the topics are being deleted.
-    """
+def batch(states: States) -> ControlRequests:
+    """Return requests that tell each broker the leaderships that concern it."""
     endpoint = EndPoint("PLAINTEXT", "PLAINTEXT", "localhost", 9092)
     brokers = {b: Broker(b, epoch, (endpoint,)) for b, epoch in BROKER_EPOCHS.items()}
     hosted = {
         broker_id: {tp: False for tp, (_, a) in states.items() if broker_id in a.replicas}
         for broker_id in brokers
     }
-    stopped = {
-        broker_id: {
-            tp: StopReplicaPartition(leader_epoch, delete=True)
-            for tp, leader_epoch in (deleted or {}).items()
-            if broker_id in states[tp][1].replicas
-        }
-        for broker_id in brokers
-    }
     return ControlRequests(
         controller_id=ELECTION.controller_id,
-        controller_epoch=epoch,
+        controller_epoch=ELECTION.epoch,
         brokers=brokers,
         topic_ids={},
         partitions={tp: PartitionState(tp.partition, *some) for tp, some in states.items()},
         offline_replicas={},
-        leader_and_isr={} if is_removed else {b: some for b, some in hosted.items() if some},
+        leader_and_isr={b: some for b, some in hosted.items() if some},
         update_metadata_receivers=tuple(brokers),
-        deleted_partitions=frozenset(states) if is_removed else frozenset(),
-        stop_replica={b: some for b, some in stopped.items() if some},
+        deleted_partitions=frozenset(),
+        stop_replica={},
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import io
-import struct
 import uuid
 from typing import Any
 
@@ -29,7 +28,7 @@ CHANGES = {
 }
 
 
-def answer_to(request: Any, error: ErrorCode = ErrorCode.none) -> bytes:
+def answer_to(request: Any) -> bytes:
     """What a controller answers that makes every change."""
     topic_type = ALTER_PARTITION_RESPONSE.nested("TopicData", VERSION)
     partition_type = ALTER_PARTITION_RESPONSE.nested("PartitionData", VERSION)
@@ -42,7 +41,7 @@ def answer_to(request: Any, error: ErrorCode = ErrorCode.none) -> bytes:
                 partitions=tuple(
                     partition_type(
                         partition_index=partition.partition_index,
-                        error_code=error,
+                        error_code=ErrorCode.none,
                         leader_id=request.broker_id,
                         leader_epoch=partition.leader_epoch,
                         isr=tuple(m.broker_id for m in partition.new_isr_with_epochs),
@@ -66,21 +65,6 @@ def read_request(body: bytes) -> Any:
     return request
 
 
-def test_changes_are_asked_for_as_the_declared_entity() -> None:
-    request = read_request(encode(1, CHANGES, EPOCHS).body)
-    assert (request.broker_id, request.broker_epoch) == (1, 101)
-    asked = {
-        (topic.topic_id.bytes, p.partition_index): IsrChange(
-            p.leader_epoch, p.partition_epoch, tuple(m.broker_id for m in p.new_isr_with_epochs)
-        )
-        for topic in request.topics
-        for p in topic.partitions
-    }
-    assert asked == CHANGES
-    members = [m for t in request.topics for p in t.partitions for m in p.new_isr_with_epochs]
-    assert all(m.broker_epoch == EPOCHS[m.broker_id] for m in members)
-
-
 def test_an_answer_decodes_as_the_declared_entity() -> None:
     results = decode(answer_to(read_request(encode(1, CHANGES, EPOCHS).body)))
     assert results == {
@@ -90,25 +74,8 @@ def test_an_answer_decodes_as_the_declared_entity() -> None:
     require_made(1, CHANGES, results)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"error": 42},
-        {"leader": 2},
-        {"leader_epoch": 5},
-        {"isr": (1, 2, 3)},
-        {"partition_epoch": 9},
-    ],
-)
-def test_a_change_that_was_not_made_as_asked_gives_no_figure(wrong: dict[str, Any]) -> None:
+def test_changed_answer_gives_no_figure() -> None:
     results = decode(answer_to(read_request(encode(1, CHANGES, EPOCHS).body)))
     key = next(iter(CHANGES))
     with pytest.raises(BenchmarkError, match="was answered with"):
-        require_made(1, CHANGES, {**results, key: results[key]._replace(**wrong)})
-    with pytest.raises(BenchmarkError, match="3 ISR changes have 2 results"):
-        require_made(1, CHANGES, {k: result for k, result in results.items() if k != key})
-
-
-def test_a_request_that_was_refused_as_a_whole_gives_no_figure() -> None:
-    with pytest.raises(BenchmarkError, match="error 41"):
-        decode(struct.pack(">ih", 0, 41) + b"\1\0")
+        require_made(1, CHANGES, {**results, key: results[key]._replace(isr=(1, 2, 3))})

@@ -20,13 +20,3 @@ def test_an_isr_grows_when_leader_and_followers_have_been_informed() -> None:
     assert followers.sent(2, [(TP, state())]) == []
     (growth,) = followers.sent(3, [(TP, state())])
     assert growth == (TP, state(isr=(1, 2, 3)))
-
-
-def test_an_isr_does_not_grow_under_an_older_leader_epoch() -> None:
-    followers = InSync()
-    followers.sent(1, [(TP, state(epoch=5))])
-    followers.sent(2, [(TP, state(epoch=6))])
-    assert followers.sent(3, [(TP, state(epoch=5))]) == []
-    assert followers.sent(3, [(TP, state(epoch=6))]) == []
-    (growth,) = followers.sent(1, [(TP, state(epoch=6))])
-    assert growth.state.leader_epoch == 6

@@ -6,7 +6,7 @@ import pytest
 
 from benchmarks.cluster import Cluster
 from benchmarks.errors import BenchmarkError
-from benchmarks.verification import UNCHANGED, Delivery, Verifier, Versions
+from benchmarks.verification import Delivery, Verifier, Versions
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from tests.unit.benchmarks.exchanges import BROKER_EPOCHS, ELECTION, batch, sent
 
@@ -42,15 +42,3 @@ def test_a_state_from_before_the_election_or_one_that_never_was_gives_no_figure(
 ) -> None:
     with pytest.raises(BenchmarkError, match="is true, or later ones up to 5"):
         verified(PARTITION.state_at(version), Versions({T0: 3}, {T0: 5}))
-
-
-def test_a_version_with_another_isr_than_it_had_gives_no_figure() -> None:
-    wrong = LeaderAndIsr(PARTITION.replicas[0], 0, PARTITION.replicas, 1, 3)
-    with pytest.raises(BenchmarkError, match="is true"):
-        verified(wrong, Versions({T0: 3}, {T0: 3}))
-
-
-def test_what_has_never_changed_is_sent_as_it_was_made() -> None:
-    assert verified(PARTITION.state, UNCHANGED).complete_at == 10
-    with pytest.raises(BenchmarkError, match="is true"):
-        verified(PARTITION.state_at(1), UNCHANGED)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 from regent.model.log_dirs import LogDirectory
 from regent.planning.goals import PlannerGoals
@@ -33,10 +33,14 @@ SNAPSHOT = Snapshot(
 )
 
 
-def planned(folder: Path, goals: PlannerGoals) -> PlanResult:
+def run_plan(folder: Path, *options: str, snapshot: bytes = SNAPSHOT.encode()) -> Result:
     file = folder / "snapshot.json"
-    file.write_bytes(SNAPSHOT.encode())
-    run = CliRunner().invoke(plan, ["make", str(file), "--json", *goals.arguments()])
+    file.write_bytes(snapshot)
+    return CliRunner().invoke(plan, ["make", str(file), "--json", *options])
+
+
+def planned(folder: Path, goals: PlannerGoals) -> PlanResult:
+    run = run_plan(folder, *goals.arguments())
     return read_result(run.exit_code, run.stdout_bytes, run.stderr)
 
 
@@ -123,9 +127,7 @@ def test_what_java_calls_an_error_is_not_the_planners_message() -> None:
 
 
 def test_a_plan_whose_changes_are_not_those_of_its_hash_is_none(tmp_path: Path) -> None:
-    file = tmp_path / "snapshot.json"
-    file.write_bytes(SNAPSHOT.encode())
-    run = CliRunner().invoke(plan, ["make", str(file), "--json", "--drain=1"])
+    run = run_plan(tmp_path, "--drain=1")
     assert isinstance(read_result(run.exit_code, run.stdout_bytes, ""), PlannedChanges)
     damaged = run.stdout_bytes.replace(b'"topic":"orders"', b'"topic":"others"', 1)
     assert damaged != run.stdout_bytes
@@ -193,10 +195,8 @@ def test_errors_without_end_are_cut() -> None:
 
 
 def test_an_answer_is_the_plan_or_the_errors(tmp_path: Path) -> None:
-    file = tmp_path / "snapshot.json"
-    file.write_bytes(SNAPSHOT.encode())
     for options in (["--drain=1"], ["--drain=1", "--drain=2"], ["--exclude=77"]):
-        run = CliRunner().invoke(plan, ["make", str(file), "--json", *options])
+        run = run_plan(tmp_path, *options)
         said = run.stdout_bytes if run.exit_code in (0, 4) else run.stderr_bytes
         assert read_answer(run.exit_code, said) == read_result(
             run.exit_code, run.stdout_bytes, run.stderr
@@ -208,9 +208,8 @@ def test_an_answer_is_the_plan_or_the_errors(tmp_path: Path) -> None:
 
 
 def test_what_a_plan_says_of_its_loads_is_read(tmp_path: Path) -> None:
-    file = tmp_path / "snapshot.json"
-    file.write_bytes(b'{"notes":["loads are of 6 moments"],' + SNAPSHOT.encode()[1:])
-    run = CliRunner().invoke(plan, ["make", str(file), "--json"])
+    with_notes = b'{"notes":["loads are of 6 moments"],' + SNAPSHOT.encode()[1:]
+    run = run_plan(tmp_path, snapshot=with_notes)
     noted = read_result(run.exit_code, run.stdout_bytes, "")
     assert isinstance(noted, PlannedChanges)
     assert noted.notes == ("loads are of 6 moments",)
@@ -229,9 +228,7 @@ def test_disks_and_directories_that_a_plan_has_no_room_on_are_read(tmp_path: Pat
         ),
         tuple(SnapshotPartition("orders", p, (1,), 1, (10,)) for p in range(4)),
     )
-    file = tmp_path / "snapshot.json"
-    file.write_bytes(full.encode())
-    run = CliRunner().invoke(plan, ["make", str(file), "--json"])
+    run = run_plan(tmp_path, snapshot=full.encode())
     result = read_answer(run.exit_code, run.stdout_bytes)
     assert isinstance(result, PlannedChanges)
     disks, log_directories = result.warnings

@@ -238,23 +238,6 @@ async def test_jobs_do_not_get_each_others_tasks() -> None:
             assert second.answer == PlannerAnswer(0, PLAN)
 
 
-async def test_silent_clients_make_room_for_drivers(tmp_path: Path) -> None:
-    exchange = PlanExchange(
-        listening_socket("127.0.0.1", 0, setting="planner_exchange"),
-        max_bytes=1000,
-        limits=HttpLimits(connections=2),
-    )
-    async with exchange.served():
-        host, port = exchange.url.removeprefix("http://").split(":")
-        silent = [await asyncio.open_connection(host, int(port)) for _ in range(3)]
-        with exchange.offer(TASK, token_sha256=TOKEN_SHA256):
-            driver = client(exchange.url, tmp_path)
-            assert await asyncio.to_thread(driver.snapshot) == TASK.snapshot
-        for _, writer in silent:
-            writer.close()
-    exchange.close()
-
-
 async def test_a_driver_waits_for_the_regent_that_knows_it(tmp_path: Path) -> None:
     """As after a take-over: first nobody answers, then somebody who does not know the token yet."""
     listening = listening_socket("127.0.0.1", 0, setting="planner_exchange")

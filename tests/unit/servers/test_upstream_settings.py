@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from regent.model.errors import ConfigurationError
 from regent.servers.endpoint_settings import upstream_settings
 from regent.settings import Settings
+from sandbox.pki import Authority
 
 
 def settings(**values: Any) -> Settings:
@@ -51,17 +51,13 @@ def test_listeners_with_ports_of_their_own_are_named() -> None:
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Any]:
     """A certificate of ours for brokers, and their authority."""
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
-    issued = authority.issue_cert(common_name="regent")
-    issued.private_key_pem.write_to_path(str(tmp_path / "key.pem"))
-    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "certificate.pem"))
+    issued = Authority(tmp_path).issue()
     return {
         "endpoint_tls": True,
         "broker_tls": True,
-        "broker_tls_ca_file": tmp_path / "ca.pem",
-        "broker_tls_certificate_file": tmp_path / "certificate.pem",
-        "broker_tls_key_file": tmp_path / "key.pem",
+        "broker_tls_ca_file": issued.ca_certificate,
+        "broker_tls_certificate_file": issued.certificate,
+        "broker_tls_key_file": issued.key,
     }
 
 
