@@ -103,3 +103,16 @@ def test_what_a_former_life_of_a_broker_has_said_is_forgotten() -> None:
     assert active.context.unassigned_replicas.count == 0
     answer(world, active, {"gone": {0: 1}}, broker_epoch=epoch)
     assert active.context.unassigned_replicas.count == 0
+
+
+def test_a_broker_that_starts_again_and_again_puts_the_check_off_for_some_minutes_only() -> None:
+    world, active = cluster()
+    armed = 1  # after the failover
+    while world.driver.timers.pop(TIMER, None) is not None:
+        armed += 1
+        assert armed * SOON_MS <= 6 * SOON_MS
+        world.bounce_broker(3, seen_by=active)
+    world.run(process_unassigned_replica_check(active))
+    assert world.driver.timers.pop(TIMER).after_ms == HOUR_S * 1_000
+    world.bounce_broker(3, seen_by=active)
+    assert world.driver.timers[TIMER].after_ms == SOON_MS
