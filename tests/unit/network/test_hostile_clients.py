@@ -12,8 +12,7 @@ import pytest
 from regent.network.server_statistics import CloseReason
 from regent.protocol.primitives import DecodeError
 from regent.protocol.server_codec import ServerCodec
-from tests.support.hostile_pass_through import BadBroker, Server, attack
-from tests.support.hostile_peers import fuzzed_frames
+from tests.support.hostile_peers import BadBroker, Server, attack, fuzzed_frames
 from tests.support.served_requests import ALL_APIS
 from tests.support.waiting import until
 
@@ -47,7 +46,7 @@ async def test_bad_clients_and_bad_brokers_leave_nothing_behind() -> None:
         for broker in brokers:
             await broker.start()
             stack.push_async_callback(broker.stop)
-        server = Server([broker.port for broker in brokers], connections=CONNECTIONS)
+        server = Server(brokers, connections=CONNECTIONS)
         kafka_server = await stack.enter_async_context(server.running())
         asked = await attack(
             kafka_server.port, frames=500, connections=CONNECTIONS, seed=1, at_once=20
