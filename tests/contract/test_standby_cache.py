@@ -20,7 +20,8 @@ from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData
 from regent.zk_data.topics import TopicZNode, encode_partition_state, encode_topic
-from tests.contract.zookeeper_worlds import Client, World, until
+from tests.contract.zookeeper_worlds import Client, World
+from tests.integration.zookeeper.harness import until
 from tests.support.soak import soak
 from tests.unit.runtime.worlds import KeptChannels
 

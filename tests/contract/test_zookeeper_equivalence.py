@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from regent.model.errors import ControllerMovedError
-from regent.zk_data.operations import Check, Create, Delete, Operation, SetData, WatchedEvent
+from regent.zk_data.operations import Check, Create, Delete, Operation, SetData
 from sandbox import ZooKeeper
 from tests.contract.zookeeper_worlds import Client, InMemoryWorld, RealWorld, World
 from tests.support.examples import scaled_examples
@@ -124,7 +124,7 @@ async def play(clients: Sequence[Client], steps: Sequence[Step], *, root: str) -
     observed: list[object] = []
     for step in steps:
         observed.append(await act(clients[step.client], step.action, root=root, owners=owners))
-        observed.append([await settled(client) for client in clients])
+        observed.append([await client.settle() for client in clients])
     one_transaction_each = not any(isinstance(step.action, Write) for step in steps)
     observed.append(await dump(clients[0], root, owners=owners, with_order=one_transaction_each))
     return observed
@@ -151,10 +151,6 @@ async def act(
             return await client.port.get_children([root + p for p in paths], watch=watch)
         case Read(_, paths, watch):
             return await client.port.exists([root + p for p in paths], watch=watch)
-
-
-async def settled(client: Client) -> list[WatchedEvent]:
-    return await client.settle()
 
 
 def below(root: str, operation: Operation) -> Operation:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -16,9 +15,9 @@ from regent.zk_data.operations import SessionState, WatchedEvent
 from regent.zookeeper.client import KazooZooKeeper
 from regent.zookeeper.recursive_watches import RecursiveWatches
 from regent.zookeeper.session import ZooKeeperSession
-from regent.zookeeper.settings import ZooKeeperSettings, parse_connect_string
 from sandbox.waiting import DEADLINE_S
 from sandbox.znodes import end_session
+from tests.integration.zookeeper.harness import settings_for, until
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches, InMemoryZooKeeperPort
 from tests.support.present import present
 
@@ -162,14 +161,8 @@ class RealWorld:
         self._clients: list[RealHandle] = []
 
     async def connect(self) -> RealHandle:
-        hosts, chroot = parse_connect_string(self._connect_string)
         session = ZooKeeperSession(
-            ZooKeeperSettings(
-                hosts=hosts,
-                chroot=chroot,
-                create_chroot=True,
-                session_timeout_ms=SESSION_TIMEOUT_MS,
-            )
+            settings_for(self._connect_string, session_timeout_ms=SESSION_TIMEOUT_MS)
         )
         client = RealHandle(session)
         self._clients.append(client)
@@ -187,11 +180,3 @@ class _Ignore:
 
     def set_exception(self, exception: Exception, /) -> None:
         pass
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that other threads bring about."""
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not come true in time"
-        await asyncio.sleep(0.01)

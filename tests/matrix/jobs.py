@@ -30,11 +30,7 @@ Phases = Mapping[str, Callable[[], bool]]
 
 
 class Job(abc.ABC):
-    """Work for a controller. It can be done any number of times.
-
-    Attributes:
-        phases: Names of the phases in their order.
-    """
+    """Work for a controller in some phases. It can be done any number of times."""
 
     phases: ClassVar[tuple[str, ...]]
 

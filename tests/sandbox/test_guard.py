@@ -25,18 +25,6 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
         process.kill()
 
 
-def test_closing_it_kills_the_processes_and_removes_the_directories(
-    guard: Guard, sleeper: subprocess.Popen[bytes], tmp_path: Path
-) -> None:
-    directory = tmp_path / "state\nwith a newline"
-    (directory / "inside").mkdir(parents=True)
-    guard.add_process(sleeper.pid)
-    guard.add_directory(directory)
-    guard.close()
-    assert sleeper.wait(timeout=60) == -signal.SIGKILL
-    assert not directory.exists()
-
-
 def test_what_was_forgotten_is_left_alone(
     guard: Guard, sleeper: subprocess.Popen[bytes], tmp_path: Path
 ) -> None:
@@ -56,9 +44,12 @@ def test_a_killed_guard_is_replaced_and_its_successor_knows_everything(
     assert guard.pid is not None
     os.kill(guard.pid, signal.SIGKILL)
     os.waitid(os.P_PID, guard.pid, os.WEXITED | os.WNOWAIT)
-    guard.add_directory(tmp_path / "state")
+    directory = tmp_path / "state\nwith a newline"
+    (directory / "inside").mkdir(parents=True)
+    guard.add_directory(directory)
     guard.close()
     assert sleeper.wait(timeout=60) == -signal.SIGKILL
+    assert not directory.exists()
 
 
 def test_an_interrupt_of_the_whole_terminal_does_not_end_it(

@@ -28,14 +28,7 @@ def play_every_cut(
     *,
     rivals: bool,
 ) -> list[str]:
-    """Play a story with each of the disturbances of each effect, given its number from 1.
-
-    Returns:
-        What did not hold, each with its cut and effect.
-
-    Raises:
-        InvariantViolatedError: The story does not hold undisturbed.
-    """
+    """Play a story with each disturbance of each effect; what did not hold, with its cut."""
     failures: list[str] = []
     report_to: int | None = None
 

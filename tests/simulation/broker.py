@@ -62,24 +62,15 @@ class SimulatedBroker:
     Attributes:
         is_running: Whether the process is alive, registered or not.
         epoch: Own broker epoch, the czxid of the last registration; -1 before the first.
-        logs: Contents of the disk.
         failed: Partitions on a log directory that has failed since the start.
         unseen: Contents of a log directory that had failed before the start.
-        refuses: Partitions that it does not lead, follow or delete any more, until it is restarted:
-            some defect of its own.
+        refuses: Partitions that it does not lead, follow or delete any more, until it is restarted.
         refuses_whole_requests: Whether the answer about one of them is an error of the whole
             request, of which then nothing is done.
         fails_halfway: Whether it has then taken the leader epochs over, and follows nobody.
-        replicas: Hosted partitions.
-        metadata: Leadership of every partition that the controller has announced.
-        known_brokers: Live brokers as last announced.
         changed_isrs: ISR changes that nobody was notified of yet.
-        protocol: Its inter.broker.protocol.version.
-        upgrade_to: That which it has after its next start.
-        requests: What it asks the controller.
-        announced_controller_id: The controller, as the last UpdateMetadata has it.
+        upgrade_to: The protocol that it has after its next start.
         announced_id: Who was announced there besides brokers: the controller itself; or -1.
-        is_paused: Stopped as by a long garbage collection: it neither acts nor answers.
         was_away: Whether it has been taken for dead since it was started: what was announced
             meanwhile has passed it by.
     """

@@ -64,11 +64,7 @@ STEPS = (
 
 
 class Step(NamedTuple):
-    """Something happens: a method of :class:`ControllerModel`, or a request is sent.
-
-    Attributes:
-        which: Chooses what it happens to, and how.
-    """
+    """A method of :class:`ControllerModel`, or a request is sent; `which` chooses what and how."""
 
     kind: str
     which: int
@@ -327,11 +323,7 @@ class BrokerModel:
 
 
 class ChannelHistory:
-    """Plays steps and compares. Raises InvariantViolatedError.
-
-    Args:
-        max_partitions: As in :class:`SharedMetadata`.
-    """
+    """Plays steps and compares. Raises InvariantViolatedError."""
 
     def __init__(self, *, max_partitions: int) -> None:
         self._shared = SharedMetadata(max_partitions=max_partitions)

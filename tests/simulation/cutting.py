@@ -28,12 +28,7 @@ change of the partition does. So it is cut where the term goes on, and nowhere e
 
 
 class Play(NamedTuple):
-    """A story as it is played.
-
-    Attributes:
-        name: The name of the story.
-        rivals: Whether a broker's controller leads before the next Regent does.
-    """
+    """A story as it is played, perhaps with a broker's controller before the next Regent."""
 
     name: str
     rivals: bool

@@ -51,11 +51,7 @@ class RegentProcess:
 
     Attributes:
         slot: Number of the replica; a restarted one keeps it, and with it the controller id.
-        is_alive: False once it has crashed.
-        effects: Number of effects that the core has asked for.
-        event_began: Trace line at which the event in progress began.
         event: The event in progress, or the last one.
-        known_session_id: The session that the process was last told of.
         epoch_at_awakening: The controller epoch of the cluster when the last pause ended.
     """
 

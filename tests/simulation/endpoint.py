@@ -39,12 +39,7 @@ class Call:
     """One request on one connection.
 
     Attributes:
-        number: The first call has 1.
         life: What of the broker ends with its process: an answer to a former life has no receiver.
-        answered: The broker takes the answer.
-        closed: The broker learns that its connection has ended.
-        has_arrived: Whether the controller has the request.
-        answer: The controller's answer, on its way.
         is_abandoned: Whether the broker does not wait any more.
     """
 

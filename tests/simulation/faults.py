@@ -24,11 +24,7 @@ GARBAGE = (b"", b"{", b"null", b"[]", b'{"version":1}', b"\xff\xfe", b'{"partiti
 
 
 class Faults:
-    """Causes faults, and undoes all of them at the end of turbulence.
-
-    Attributes:
-        counts: How often each fault has happened, those of the network and at effects included.
-    """
+    """Causes and counts faults, and undoes all of them at the end of turbulence."""
 
     def __init__(self, world: World) -> None:
         self.counts: Counter[str] = Counter()

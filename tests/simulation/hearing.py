@@ -19,11 +19,7 @@ REPEAT_MS: Final = 1_000
 
 
 class Hearing:
-    """Tells replicas who does not answer.
-
-    Attributes:
-        cut: Pairs of slots, the lower one first, between which nothing is heard.
-    """
+    """Tells replicas who does not answer; pairs of slots, the lower first, can be cut."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -48,11 +48,8 @@ def require(condition: object, message: str) -> None:
 
 
 class OrderlyStop:
-    """One broker on its way to its end.
-
-    Attributes:
-        is_given_up: Whether the process lives on after its last request.
-        is_slow: Whether it ends without closing its session: it has much to write to disk.
+    """One broker on its way to its end. If it is given up, the process lives on after its last
+    request; a slow one ends without closing its session.
     """
 
     def __init__(

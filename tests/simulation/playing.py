@@ -31,16 +31,11 @@ def calm_world(name: str, swarm: Swarm) -> World:
 
 
 class Scenario(NamedTuple):
-    """A story.
+    """A story: what was before, and what happens. Each effect of the controller can be cut short.
 
     Attributes:
-        prepare: What was before. Regent and the brokers are up and settled.
-        tell: What happens. Whatever the controller does about it can be cut short.
         is_whole_before: Whether nothing is wrong before the story begins.
-        balance_check_s: How often the balance of leaders is checked; None: never.
         announces: Whether Regent appears as a live broker. No replica is on it in the end.
-        protocol: inter.broker.protocol.version of the brokers.
-        warm_standby: Whether Regent keeps the standby's cache.
     """
 
     prepare: Callable[[World], None]
@@ -53,11 +48,7 @@ class Scenario(NamedTuple):
 
 
 class Cut(NamedTuple):
-    """Where and how the controller is cut short.
-
-    Attributes:
-        effect: Number of the effect since the story began, from 1.
-    """
+    """At which effect since the story began, from 1, and how the controller is cut short."""
 
     effect: int
     disturbance: Disturbance
@@ -70,14 +61,7 @@ Disturb = Callable[[RegentProcess, int, fx.Effect[Any]], Disturbance | None]
 def play(
     scenario: Scenario, *, rivals: bool = False, cut: Cut | None = None
 ) -> list[fx.Effect[Any]]:
-    """Play a story to its end; the cluster must be whole then.
-
-    Args:
-        rivals: Whether brokers' own controllers take over meanwhile.
-
-    Returns:
-        The effects that the controller has performed, up to the cut.
-    """
+    """Play a story to its end; the cluster must be whole then. The effects, up to the cut."""
 
     def disturb(_process: RegentProcess, number: int, _: fx.Effect[Any]) -> Disturbance | None:
         return cut.disturbance if cut is not None and number == cut.effect else None

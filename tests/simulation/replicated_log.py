@@ -35,13 +35,10 @@ class Replica:
 
     Attributes:
         state: Leadership as the last accepted LeaderAndIsr, or an own ISR change, has it.
-        replicas: The assignment.
-        is_fetching: A follower that has found its leader.
         ends: On the leader: log end of each follower as of its last fetch.
         missed_since_ms: On the leader: when it began to miss an in-sync follower.
         epochs: On the leader: broker epoch of each follower as of its last fetch (KIP-903).
         pending: On the leader: the ISR that it has asked the controller for, and may have got.
-        may_ask_at_ms: On the leader: not before that it asks for another ISR.
     """
 
     log: Log
@@ -88,11 +85,7 @@ class Ledger:
     """Every record that a leader has called committed: it must never be lost. And which records are
     of a topic that is deleted: they must never be found in a topic of that name again.
 
-    A partition that was led by a broker from outside the ISR is struck off for good: there the loss
-    was allowed.
-
-    Attributes:
-        last_number: Of the last record that was produced, anywhere.
+    A partition that was led by a broker from outside the ISR is struck off for good.
     """
 
     def __init__(self) -> None:

@@ -45,12 +45,7 @@ if TYPE_CHECKING:
 
 
 class RivalEndpoint:
-    """Answers by what ZooKeeper has, and writes behind the fence.
-
-    Args:
-        known: The live brokers, as the controller knows them.
-        write: Performs operations under the controller's epoch.
-    """
+    """Answers by what ZooKeeper has, and writes behind the fence."""
 
     def __init__(
         self,

@@ -17,10 +17,6 @@ class Finished(NamedTuple):
 
     Attributes:
         digest: Of the whole trace: equal for equal seeds and steps.
-        lines: Length of the trace.
-        simulated_ms: How much time has passed inside.
-        steps: Steps of turbulence: somebody acted, or time passed.
-        faults: How often each fault has happened.
     """
 
     digest: str
@@ -37,11 +33,7 @@ class SeedFailedError(AssertionError):
 def simulate(
     seed: int, *, steps: int = DEFAULT_STEPS, echo: Callable[[str], None] | None = None
 ) -> Finished:
-    """Turbulence for a number of steps, then calm; invariants all the way.
-
-    Raises:
-        SeedFailedError: With the last lines of the trace and how to replay.
-    """
+    """Turbulence for a number of steps, then calm; or SeedFailedError with how to replay."""
     world = World(seed, echo=echo)
     world.trace.line("world", "begins", world.swarm)
     try:

@@ -81,30 +81,21 @@ class Swarm:
     """The parameters of one world.
 
     Attributes:
-        regents: Number of Regent processes.
-        rivals: Whether the brokers' own controllers take part.
-        protocol: inter.broker.protocol.version at the beginning.
         speeds: Weight of each kind of actor while faults happen.
-        faults: Weight of each enabled fault.
-        work: Weight of each enabled kind of work.
         disturbance: Probability that an effect on ZooKeeper ends in a crash or a lost connection.
         lost_answers: Probability that a broker's answer is lost and its request sent again.
         repeated_answers: Probability that an answer arrives twice.
         strays: Whether a request of a closed channel may still arrive.
         unclean_default: unclean.leader.election.enable in the settings.
         balance_check_s: How often the balance of leaders is checked; None: never.
-        reuses_names: Whether deleted topics are created again under the same name.
         ends_with_one_down: Whether a broker is missing when the others are looked at for the first
             time; it returns for the second.
         max_partitions: How many partitions fit into one request of Regent.
-        announces: Whether Regent appears as a live broker.
         impatience: Probability that a leader gives up a follower that merely lags.
         silence: Probability that a leader has not heard of an in-sync follower for too long.
         leaders_ask: Whether leaders at 2.7 or newer ask for ISR changes, as they do; else they
             write them, as older ones.
-        warm_standby: Whether Regent keeps the standby's cache, and takes over from it.
-        suspects: Whether replicas of Regent have their queue in ZooKeeper, and suspect each other.
-        hears: Whether they then suspect those that do not answer, besides those of chance.
+        hears: Whether replicas suspect those that do not answer, besides those of chance.
     """
 
     brokers: int = 3
@@ -145,14 +136,7 @@ class Swarm:
         suspicions: random.Random,
         removals: random.Random,
     ) -> Swarm:
-        """The swarm of a seed.
-
-        Args:
-            standby: Decides about the standby's cache: without it a seed gives what it did before
-                there was one.
-            suspicions: Likewise about replicas that suspect each other.
-            removals: Likewise about nodes that somebody removes.
-        """
+        """The swarm of a seed. What came later has chances of its own: the rest stays as it was."""
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
         work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}

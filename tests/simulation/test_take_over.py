@@ -24,11 +24,7 @@ SEEDS = range(120)
 
 
 class Story:
-    """Two replicas, of which one leads. The other one finds it absent.
-
-    Attributes:
-        performed: The effects of the other one since then.
-    """
+    """Two replicas, of which one leads. The other one finds it absent."""
 
     def __init__(self, *, rivals: bool, echo: Callable[[str], None] | None = None) -> None:
         swarm = Swarm(regents=2, rivals=rivals, speeds=CALM_SPEEDS, suspects=True)

@@ -20,12 +20,7 @@ def require(condition: object, message: str) -> None:
 
 
 class Trace:
-    """Keeps the last lines and a digest of all: two runs of one seed have the same.
-
-    Args:
-        now_ms: The simulated clock.
-        echo: Called with every line as it is written.
-    """
+    """Keeps the last lines and a digest of all: two runs of one seed have the same."""
 
     def __init__(
         self, now_ms: Callable[[], int], *, echo: Callable[[str], None] | None = None

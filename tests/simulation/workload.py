@@ -41,12 +41,7 @@ MAX_PARTITIONS = 4
 
 
 class Workload:
-    """People and their tools.
-
-    Attributes:
-        outcomes: Every answer to a command, in order.
-        targets: Replica lists that were ever asked for, by partition.
-    """
+    """People and their tools, the answers to them, and replica lists that were ever asked for."""
 
     def __init__(self, world: World) -> None:
         self._world = world

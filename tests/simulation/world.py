@@ -46,13 +46,7 @@ Disturb = Callable[[RegentProcess, Effect[Any]], Disturbance | None]
 
 
 class World:
-    """Everything there is.
-
-    Attributes:
-        is_turbulent: Whether faults happen (still).
-        protocol: The lowest inter.broker.protocol.version of the brokers, now.
-        disturb: What befalls a process at an effect; None: chance decides.
-    """
+    """Everything there is; what befalls a process at an effect chance decides, or `disturb`."""
 
     def __init__(
         self,
@@ -227,11 +221,8 @@ class World:
         self.faults.end()
 
     def settle(self, *, until: Callable[[], bool] = lambda: False) -> None:
-        """Let everybody do what there is to do, until nothing is left; then what recurs happens
-        once more, and everybody does what follows from it.
-
-        Args:
-            until: Ends it before, between two steps.
+        """Let everybody do what there is to do, until nothing is left or a condition holds; then
+        what recurs happens once more, and everybody does what follows from it.
         """
         acts = [act for act, _ in self._actors(CALM_SPEEDS)]
         deadline_ms = self.clock.now_ms() + SETTLE_TIME_MS

@@ -46,12 +46,7 @@ _numbers = itertools.count(1)
 
 
 class Cluster:
-    """Brokers, and how they look from outside.
-
-    Attributes:
-        regent_settings: What a Regent needs to lead them.
-        standby_phase: What a standby's cache comes to with this ZooKeeper.
-    """
+    """Brokers, and how they look from outside."""
 
     def __init__(
         self,
@@ -144,11 +139,7 @@ class Cluster:
         return told.controller_id
 
     def wait_for_consistency(self, *, ignore: Iterable[str] = ()) -> dict[Partition, Leadership]:
-        """Wait until every running broker tells clients exactly what the znodes say.
-
-        Returns:
-            The leadership of all partitions.
-        """
+        """Wait until every running broker tells clients what the znodes say; the leaderships."""
 
         def differences() -> dict[str, Any]:
             leaderships = self.leaderships(ignore=ignore)
@@ -191,17 +182,11 @@ class Cluster:
 
     def wait_in_sync(self, *topics: str) -> None:
         """Wait until all replicas of topics (all topics by default) are in sync."""
-
-        def lagging() -> dict[str, Any]:
-            return {
-                f"{topic}-{partition}": state
-                for topic in topics or self.znodes.topics()
-                for partition, replicas in (self.znodes.assignment(topic) or {0: [-1]}).items()
-                if sorted((state := self.znodes.state(topic, partition)).get("isr", []))
-                != sorted(replicas)
-            }
-
-        self.wait(lagging, "all replicas to be in sync", until=lambda found: not found)
+        self.wait(
+            lambda: self.znodes.lagging(*topics),
+            "all replicas to be in sync",
+            until=lambda found: not found,
+        )
 
     def wait_for_leader(self, topic: str, leader: int, partition: int = 0) -> dict[str, Any]:
         """Wait until a partition has this leader in ZooKeeper; its state."""
@@ -278,9 +263,7 @@ def cluster_of(
 
     Args:
         inter_broker_protocol: The highest inter.broker.protocol.version, for releases that have
-            it; older ones have their own default. With None all have, and a Regent serves them.
-        session_timeout_ms: Of the brokers' sessions with ZooKeeper.
-        zookeeper_version: The Kafka version whose ZooKeeper it is.
+            it. With None all have their own, and a Regent serves them.
         config: The brokers' configuration, with underscores for dots.
     """
     is_limited = inter_broker_protocol is not None and version_tuple(

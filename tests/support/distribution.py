@@ -32,11 +32,7 @@ _UNKNOWN_S: Final = 30.0
 
 
 class FolderScheduling(LoadFileScheduling):
-    """xdist's ``--dist loadfile`` with another choice of the next file.
-
-    Args:
-        durations: Seconds that the tests of a file need, by file.
-    """
+    """xdist's ``--dist loadfile`` with another choice of the next file, by seconds a file."""
 
     def __init__(
         self, config: pytest.Config, log: Producer | None, durations: Mapping[str, float]

@@ -49,9 +49,6 @@ class LocalEndpoint:
     """Implements :class:`~regent.runtime.ports.EndpointPort` for whoever calls :meth:`ask`.
 
     Pass :meth:`serve` to the controller.
-
-    Attributes:
-        muted_s: For how long connections were not to be read, one after the other.
     """
 
     def __init__(

@@ -1,45 +1,38 @@
-"""Bytes that no client would send, in any number, against a server that runs.
-
-As a command: ``.venv/bin/python -m tests.support.hostile_peers --frames 100000`` decodes that many
-mutated frames, then sends them to a server beside many connections that do nothing, while an honest
-client goes on asking. It prints what the server counted, the honest client's times, and memory. Of
-the frames that are sent, those behind one that closes their connection are not read any more.
-"""
+"""Bad clients and bad brokers, and a server between them that passes requests on."""
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import contextlib
 import itertools
-import logging
 import random
-import resource
 import struct
-import time
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Iterator, Sequence
+from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
 from regent.network.kafka_server import KafkaServer
+from regent.network.pass_through import PassThrough
 from regent.network.server_settings import ServerLimits, ServerSettings
-from regent.protocol.primitives import DecodeError
+from regent.network.upstream_settings import UpstreamSettings
+from regent.protocol.framing import RequestHeader
+from regent.protocol.passed_on import PASSED_ON
 from regent.protocol.served_apis import CONTROLLED_SHUTDOWN
-from regent.protocol.server_codec import Request, ServerCodec
+from regent.protocol.server_codec import Request
 from regent.protocol.serving import Close, Peer
-from tests.support.kafka_client import connected
+from tests.support.kafka_client import KafkaClient, connected
+from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, nowhere, versions_of
 from tests.support.served_requests import ALL_APIS, GOLDEN, make
 
+HOSTILE_ADDRESS: Final = "127.0.0.2"
 _EDGES = (0, 1, 0x7F, 0x80, 0xFF)
+_REQUEST_S: Final = 3.0
+_CLIENT_PATIENCE_S: Final = 2 * _REQUEST_S
 
 
 def fuzzed_frames(seed: int, *, more: Sequence[bytes] = ()) -> Iterator[bytes]:
-    """Golden requests with bytes changed, inserted or cut, and pure chance; the same for a seed.
-
-    Args:
-        more: Other requests that are treated alike.
-    """
+    """Golden and other requests with bytes changed, inserted or cut, and pure chance."""
     chance = random.Random(seed)
     requests = [*more, *(each.frame for each in GOLDEN if each.kind == "request")]
     while True:
@@ -68,125 +61,128 @@ async def answer_anything(request: Request, _: Peer) -> Any | Close:
     return make(kind, {"errorCode": 0, "remainingPartitions": []})
 
 
-@contextlib.asynccontextmanager
-async def server_for_hostile_peers(connections: int) -> AsyncIterator[KafkaServer]:
-    """A server of all APIs that lets one address have that many connections, as often as it likes.
-
-    Hostile peers and the honest one are told apart by their addresses.
-    """
-    limits = ServerLimits(
-        connections=connections + 100,
-        connections_per_address=connections,
-        connection_rate=1e6,
-        request_rate=1e6,
-    )
-    server = KafkaServer(
-        ServerSettings(limits=limits), apis=ALL_APIS.values(), dispatcher=answer_anything
-    )
-    await server.start()
-    try:
-        yield server
-    finally:
-        await server.stop()
-
-
-async def send_frames(port: int, frames: Sequence[bytes]) -> None:
-    """Send frames one after the other, on a new connection whenever the server has closed one."""
-    left = list(reversed(frames))
-    while left:
-        async with connected(port, local="127.0.0.2") as client:
-            reading = asyncio.create_task(client.closed())
-            with contextlib.suppress(ConnectionError):
-                while left and not reading.done():
-                    client.send_frame(left.pop())
-                    await client.writer.drain()
-                    await asyncio.sleep(0)
-                # A frame may be an honest request by chance: an empty one ends the connection.
-                client.send_frame(b"")
-                await reading
-            reading.cancel()
-
-
-def decode_all(frames: Iterable[bytes]) -> int:
-    """Decode frames, which gives requests or decode errors only; how many were requests."""
-    codec = ServerCodec(ALL_APIS)
-    read = 0
-    for frame in frames:
-        with contextlib.suppress(DecodeError):
-            codec.decode(frame)
-            read += 1
-    return read
-
-
-class Times(NamedTuple):
-    """How long the honest client's requests took, in milliseconds."""
-
-    requests: int
-    median: float
-    p99: float
-    longest: float
-
-
-async def ask_until(port: int, done: asyncio.Event) -> Times:
-    """Be an honest client on one connection, from an address of its own."""
-    took: list[float] = []
+async def ask_until(port: int, done: asyncio.Event) -> int:
+    """Be an honest client on one connection, from an address of its own; count its requests."""
+    asked = 0
     async with connected(port) as client:
         while not done.is_set():
-            start = time.perf_counter()
             answer = await client.ask(CONTROLLED_SHUTDOWN, 3, {"brokerId": 1, "brokerEpoch": 1})
-            took.append((time.perf_counter() - start) * 1000)
             assert answer.error_code is ErrorCode.none
-    took.sort()
-    return Times(len(took), took[len(took) // 2], took[len(took) * 99 // 100], took[-1])
+            asked += 1
+    return asked
 
 
-async def attack(server: KafkaServer, *, frames: int, connections: int, seed: int) -> Times:
-    """Send that many frames beside that many silent connections, while an honest client asks."""
+class BadBroker(RawBroker):
+    """Answers well at times, and otherwise slowly, wrongly, in part, too much, or not at all."""
+
+    def __init__(self, broker_id: int, seed: int) -> None:
+        super().__init__(broker_id)
+        self._chance = random.Random(seed)
+        self.answer = self._answer
+
+    def _answer(self, header: RequestHeader, _: bytes) -> bytes | None:
+        self.frames.clear()
+        whole = answer_of(header, bytes(self._chance.choice((0, 100, 10_000, 300_000))))
+        match self._chance.randrange(40):
+            case 0 if not self._chance.randrange(10):
+                return NO_BYTES
+            case 1:
+                return None
+            case 2:
+                return whole[: self._chance.randrange(len(whole))]
+            case 3:
+                return struct.pack(">ii", 2**31 - 1, header.correlation_id) + bytes(100_000)
+            case 4:
+                return struct.pack(">ii", 200_000_000, header.correlation_id) + bytes(100_000)
+            case 5:
+                return struct.pack(">ii", -5, header.correlation_id)
+            case 6:
+                return struct.pack(">ii", 8, header.correlation_id + 1) + b"else"
+            case 7:
+                return whole + b"and what nobody has asked for" * 1000
+            case 8:
+                return self._chance.randbytes(50)
+        return whole
+
+
+class Server:
+    """A server that passes requests on to some brokers."""
+
+    def __init__(self, brokers: Sequence[RawBroker], *, connections: int) -> None:
+        upstreams = [broker.as_upstream() for broker in brokers]
+        self.pass_through = PassThrough(
+            UpstreamSettings(connections=200, idle_s=2.0),
+            brokers=lambda: upstreams,
+            depends_on_address=nowhere,
+        )
+        limits = ServerLimits(
+            connections=connections + 500,
+            connections_per_address=connections + 400,
+            connection_rate=1e6,
+            request_rate=1e6,
+            request_s=_REQUEST_S,
+        )
+        own = [api for key, api in ALL_APIS.items() if key not in PASSED_ON]
+        self.kafka_server = KafkaServer(
+            ServerSettings(limits=limits),
+            apis=own,
+            dispatcher=answer_anything,
+            pass_through=self.pass_through,
+        )
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncIterator[KafkaServer]:
+        await self.kafka_server.start()
+        try:
+            yield self.kafka_server
+        finally:
+            await self.kafka_server.stop()
+
+
+def passed_on_frames() -> list[bytes]:
+    """A request of each API that is passed on, whose body is of no interest."""
+    return [
+        struct.pack(">hhih", key, highest if key else 3, 7, 4) + b"test" + b"\xff\xff\0\1" * 8
+        for key, (_, highest) in versions_of((3, 9)).items()
+        if key in PASSED_ON
+    ]
+
+
+async def send_frames(port: int, frames: Iterator[bytes]) -> None:
+    """Send frames, the next one when there was an answer, on a new connection after each end."""
+    frame = next(frames, None)
+    while frame is not None:
+        async with connected(port, local=HOSTILE_ADDRESS) as client:
+            with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError, TimeoutError):
+                while frame is not None:
+                    sent, frame = frame, next(frames, None)
+                    await _send(client, sent)
+
+
+async def _send(client: KafkaClient, frame: bytes) -> None:
+    client.send_frame(frame)
+    async with asyncio.timeout(_CLIENT_PATIENCE_S):
+        (size,) = struct.unpack(">i", await client.reader.readexactly(4))
+        while size > 0:
+            size -= len(data := await client.reader.read(min(size, 65536)))
+            if not data:
+                raise ConnectionError("closed")
+
+
+async def attack(port: int, *, frames: int, connections: int, seed: int, at_once: int) -> int:
+    """Send frames on some connections beside many others; count an honest broker's requests.
+
+    Half of the others say nothing, half begin a request, for which the server closes them.
+    """
     done = asyncio.Event()
-    honest = asyncio.create_task(ask_until(server.port, done))
-    source = fuzzed_frames(seed)
+    honest = asyncio.create_task(ask_until(port, done))
+    source = itertools.islice(fuzzed_frames(seed, more=passed_on_frames() * 4), frames)
     async with contextlib.AsyncExitStack() as stack:
-        for _ in range(connections):
-            silent = await stack.enter_async_context(connected(server.port, local="127.0.0.2"))
-            silent.writer.write(struct.pack(">i", 1000) + b"no more comes")
-        for start in range(0, frames, 1000):
-            size = min(1000, frames - start)
-            await send_frames(server.port, [next(source) for _ in range(size)])
+        for number in range(connections):
+            other = await stack.enter_async_context(connected(port, local=HOSTILE_ADDRESS))
+            if number % 2:
+                other.writer.write(struct.pack(">i", 1000) + b"no more comes")
+        # Some wait for an answer that does not come: they hold up nobody else.
+        await asyncio.gather(*(send_frames(port, source) for _ in range(at_once)))
     done.set()
     return await honest
-
-
-def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--frames", type=int, default=100_000)
-    parser.add_argument("--connections", type=int, default=1_000)
-    parser.add_argument("--seed", type=int, default=1)
-    options = parser.parse_args()
-    logging.disable(logging.WARNING)  # thousands of connections are closed
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-    start = time.perf_counter()
-    read = decode_all(itertools.islice(fuzzed_frames(options.seed), options.frames))
-    took = time.perf_counter() - start
-    print(f"decoded: {options.frames} frames, {read} of them requests, in {took:.1f} s")
-
-    async def run() -> None:
-        async with server_for_hostile_peers(options.connections + 10) as server:
-            await attack(server, frames=1000, connections=options.connections, seed=0)
-            before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            times = await attack(
-                server, frames=options.frames, connections=options.connections, seed=options.seed
-            )
-            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-            print(times)
-            print(f"memory: {before // 1024} MiB, grown by {grown // 1024} MiB")
-            for reason, count in server.statistics.closed.items():
-                print(f"closed, {reason.value}: {count}")
-            print(f"requests that could be read: {sum(server.statistics.requests.values())}")
-
-    asyncio.run(run())
-
-
-if __name__ == "__main__":
-    _main()

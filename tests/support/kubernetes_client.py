@@ -53,12 +53,7 @@ class KubernetesClient:
         return _shown(self._request("POST", f"{collection}?fieldValidation=Strict", body))
 
     def apply(self, body: Body, *, namespace: str = "") -> Body:
-        """Apply an object as ``kubectl apply --server-side --force-conflicts`` does.
-
-        Args:
-            body: A resource of Regent, a Role, a RoleBinding, a Namespace or a definition.
-            namespace: For an object that names none.
-        """
+        """Apply an object as ``kubectl apply --server-side --force-conflicts`` does."""
         version, metadata = body["apiVersion"], body["metadata"]
         group = f"/apis/{version}" if "/" in version else f"/api/{version}"
         within = metadata.get("namespace", namespace)

@@ -34,12 +34,7 @@ _GONE = {
 
 
 class _Watch:
-    """A watch that is open.
-
-    Attributes:
-        is_deaf: Whether what happens is lost from now on.
-        expired: Set when its version has been forgotten.
-    """
+    """A watch that is open, until it is deaf or its version has been forgotten."""
 
     def __init__(self) -> None:
         self.is_deaf = False
@@ -60,13 +55,9 @@ class KubernetesProxy:
     """Passes everything on, and does to what is asked about one kind what a test wants.
 
     Args:
-        server: URL of the API server.
-        token: Its bearer token.
-        authority: What to verify it with; None: it speaks plain HTTP.
+        authority: What to verify the API server with; None: it speaks plain HTTP.
 
     Attributes:
-        lists: How many have been asked for.
-        watches: How many have begun.
         held: How many writes wait for :meth:`release_writes`.
     """
 

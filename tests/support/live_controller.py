@@ -33,15 +33,7 @@ class LiveController:
     Args:
         contends: Whether it contends in the election among the replicas from the beginning; if so,
             entering waits until it is the controller.
-        serve: Makes the endpoint.
-        warm_standby: Whether the standby's cache is kept.
         replicas: How it knows other replicas; None: it does not.
-        config: Fields of :class:`~regent.controller.config.ControllerConfig`.
-
-    Attributes:
-        service: What the view and the answers come from.
-        commands: Everything submitted so far, in order.
-        batches: Sizes of the submissions so far.
     """
 
     def __init__(

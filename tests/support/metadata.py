@@ -63,11 +63,7 @@ class Connection:
         self._correlation_ids = itertools.count(1)
 
     def metadata(self) -> Metadata:
-        """All topics, as this broker knows them now.
-
-        Raises:
-            OSError: It does not answer.
-        """
+        """All topics, as this broker knows them now. Raises OSError if it does not answer."""
         body = io.BytesIO()
         _write_request(body, MetadataRequest(topics=None, allow_auto_topic_creation=False))
         # requests of both versions are the same
@@ -93,11 +89,7 @@ class Connection:
         )
 
     def ask(self, key: int, version: int, body: bytes) -> bytes:
-        """Send a request of a version that has no tagged fields; the body of the answer.
-
-        Raises:
-            OSError: The broker does not answer.
-        """
+        """Send a request of a version without tagged fields; the body of the answer, or OSError."""
         client = b"test"
         header = struct.pack(">hhih", key, version, next(self._correlation_ids), len(client))
         request = header + client + body

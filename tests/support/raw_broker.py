@@ -47,10 +47,7 @@ class RawBroker:
     """Reads requests, and answers each as :attr:`answer` says.
 
     Attributes:
-        told_id: The id by which it answers questions for its settings, which it keeps for itself.
-        frames: The requests so far, but for these questions.
-        open: Connections that are open now.
-        accepted: All so far.
+        told_id: The id by which it answers questions for its settings, which are not in frames.
         written: Bytes of answers that have left the process.
     """
 

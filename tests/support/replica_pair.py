@@ -15,13 +15,7 @@ _PRESENCE = "/regent/election-presence"
 
 
 class Pair:
-    """Two Regents.
-
-    Attributes:
-        active: The one that leads.
-        standby: The other one, whose cache is current, if ZooKeeper has what that needs, and which
-            is asked by the active one.
-    """
+    """Two Regents; the standby's cache is current, if ZooKeeper has what that needs."""
 
     def __init__(self, cluster: Cluster, active: RegentProcess, standby: RegentProcess) -> None:
         self.cluster = cluster
@@ -87,11 +81,7 @@ def _end_sessions(cluster: Cluster) -> None:
 def pair_of(
     cluster: Cluster, *, session_timeout_ms: int, suspicion_backoff_s: int = 30
 ) -> Iterator[Pair]:
-    """Two Regents, one of which leads, and all brokers know it.
-
-    Args:
-        suspicion_backoff_s: After a take-over by suspicion there is no other one for so long.
-    """
+    """Two Regents, one of which leads, and all brokers know it."""
     with ExitStack() as stack:
         stack.callback(_end_sessions, cluster)
         first, second = (

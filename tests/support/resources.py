@@ -17,13 +17,7 @@ _KINDS = {resource.kind.short_names[0]: resource.kind for resource in RESOURCES}
 
 
 class Resources:
-    """The resources of one kind in one namespace.
-
-    Args:
-        api: The API server.
-        namespace: It is created if it does not exist.
-        kind: The short name of the kind, as kubectl takes it.
-    """
+    """The resources of one kind in one namespace, which is created if it does not exist."""
 
     def __init__(self, api: KubernetesApi, namespace: str, *, kind: str = "ktopic") -> None:
         self.api = api
@@ -49,11 +43,7 @@ class Resources:
             self.client.apply(resource, namespace=self.namespace)
 
     def create(self, resource: dict[str, Any]) -> None:
-        """Create a resource of this kind.
-
-        Raises:
-            CommandError: the API server refuses the resource.
-        """
+        """Create a resource of this kind, or raise CommandError."""
         self.client.create(self._collection, resource)
 
     def patch(self, name: str, **spec: Any) -> None:

@@ -24,7 +24,7 @@ from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartiti
 from regent.runtime.ports import ConnectionListener
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config, encode_config_change, encode_entity_config
-from regent.zk_data.operations import Create, Delete, Operation, SetData, Written
+from regent.zk_data.operations import Create, Operation, SetData, Written
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 from tests.simulation.swarm import Swarm
 from tests.simulation.trace import InvariantViolatedError
@@ -83,11 +83,7 @@ class SimulatedCluster:
         self.close()
 
     def close(self) -> None:
-        """End the thread.
-
-        Raises:
-            InvariantViolatedError: A controller has done what it must never do.
-        """
+        """End the thread; raise what the safety checker has found."""
         if self._thread.is_alive():
             self._loop.call_soon_threadsafe(self._end)
             self._thread.join()
@@ -151,9 +147,6 @@ class SimulatedCluster:
     ) -> None:
         """Write other partitions or replicas into the topic's node: growth by a tool, or the state
         that a reassignment under another controller leaves.
-
-        Args:
-            adding: Replicas that a reassignment in progress adds to each partition.
         """
         node = self.call(self._world.zookeeper.get, paths.topic(topic))
         assert node is not None, f"no topic {topic}"
@@ -239,22 +232,6 @@ class SimulatedCluster:
 
         self.call(restore)
 
-    def let_a_broker_take_over(self) -> None:
-        """``/controller`` is deleted by hand, and a broker's own controller is the first to take
-        it. It keeps it until an elected replica of Regent takes it back."""
-
-        def take_over() -> None:
-            self.brokers_may_control = True
-            self._admin.multi([Delete(paths.CONTROLLER)])
-            while not any(rival.is_active for rival in self._world.rivals):
-                self._world.rivals[0].act()
-
-        self.call(take_over)
-
-    def set_registration(self, broker_id: int, content: bytes) -> None:
-        """Somebody writes something else into a broker's registration."""
-        self.write(SetData(paths.broker_id(broker_id), content))
-
     # For connections
 
     def connect(self, listener: ConnectionListener) -> SimulatedConnections:
@@ -277,11 +254,7 @@ class SimulatedCluster:
         await self._is_reachable.wait()
 
     def elect(self, *, last: SimulatedConnections | None = None) -> None:
-        """Elect a replica of Regent if none is. In the cluster's thread.
-
-        Args:
-            last: One that stands behind the others.
-        """
+        """Elect a replica of Regent if none is, one behind the others. In the cluster's thread."""
         if any(connections.is_elected for connections in self._controllers):
             return
         for connections in sorted(self._controllers, key=lambda each: each is last):

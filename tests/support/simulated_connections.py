@@ -54,14 +54,7 @@ FENCED_AFTER = 2 / 3
 class SimulatedConnections:
     """Implements :class:`~regent.runtime.ports.ConnectionsPort`.
 
-    Attributes:
-        may_be_elected: Whether the test lets this replica win the election. Belongs to the
-            cluster's thread, as does everything but the methods of the port.
-        why_not_connected: What keeps it from being connected, as far as it knows.
-        why_not_elected: What keeps it from taking part in the election, if anything does.
-        what_has_ended: The thread that an error has ended, if any.
-        out_of_reach: Brokers that are not reached, with what they have not been informed of.
-        contends: Whether the controller has asked to take part in the election.
+    Everything but the methods of the port belongs to the cluster's thread.
     """
 
     def __init__(
@@ -452,11 +445,8 @@ class _Sender:
 
     Attributes:
         awaited: Numbers of the batches whose leadership is not answered. They belong to the
-            controller's thread.
-        metadata: Numbers of the batches whose metadata is not acknowledged; 0 before the first
-            acknowledgement. They belong to the controller's thread, too.
-        answered: The newest batch that the answers were to.
-        added: The newest batch that has waited.
+            controller's thread, as does metadata.
+        metadata: Numbers of the batches whose metadata is not acknowledged; 0 before the first.
     """
 
     def __init__(

@@ -74,12 +74,7 @@ class Fault(enum.Enum):
 
 
 class Received(NamedTuple):
-    """One control request.
-
-    Attributes:
-        request: The decoded request; None with ``decode=False``.
-        fault: What the stub did instead of answering.
-    """
+    """One control request, and what the stub did instead of answering."""
 
     api_key: int
     api_version: int
@@ -94,13 +89,8 @@ class StubBroker:
     """One broker. Attributes may be changed between requests.
 
     Attributes:
-        received: Control requests in the order of arrival.
-        connections: Number of connections accepted so far.
         faults: Taken from the left, one per control request; None stands for a healthy answer.
-        supported: Lowest and highest version of each API that it understands, as it says.
         configs: Answer to DescribeConfigs; None: refuse it.
-        errors: Top-level error code by API key.
-        partition_errors: Error codes of single partitions, by (topic, partition).
         hold: While cleared, control requests are read but not answered.
         slow_reading: Seconds to wait between two reads, to be a slow peer.
     """
@@ -386,35 +376,23 @@ class StubBroker:
         correlation_id = int.from_bytes(frame[4:8], "big")
         lowest, highest = self.supported[API_VERSIONS]
         known = lowest <= version <= highest
-        if not known or version == 0:
-            v0 = api_versions_v0
-            body = encode(
-                v0.ApiVersionsResponse(
-                    error_code=ErrorCode.none if known else ErrorCode.unsupported_version,
-                    api_keys=tuple(
-                        v0.ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b))
-                        for k, (a, b) in self.supported.items()
-                        if known
-                    ),
-                )
-            )
-        else:
+        error_code = ErrorCode.none if known else ErrorCode.unsupported_version
+        module = api_versions_v3 if known and version else api_versions_v0
+        api_keys = tuple(
+            module.ApiVersion(api_key=i16(key), min_version=i16(low), max_version=i16(high))
+            for key, (low, high) in self.supported.items()
+            if known
+        )
+        more: dict[str, Any] = {}
+        if module is api_versions_v3:
             assert version == 3
             _, offset = _read_header(frame, flexible=True)
             request, used = entity_reader(ApiVersionsRequestV3)(frame, offset)
             assert offset + used == len(frame)
             assert request.client_software_name == "regent"
-            v3 = api_versions_v3
-            body = encode(
-                v3.ApiVersionsResponse(
-                    error_code=ErrorCode.none,
-                    api_keys=tuple(
-                        v3.ApiVersion(api_key=i16(k), min_version=i16(a), max_version=i16(b))
-                        for k, (a, b) in self.supported.items()
-                    ),
-                    throttle_time=_NO_THROTTLE,
-                )
-            )
+            more["throttle_time"] = _NO_THROTTLE
+        kind: Any = module.ApiVersionsResponse
+        body = encode(kind(error_code=error_code, api_keys=api_keys, **more))
         return frame_response(correlation_id, body, flexible=False)
 
 

@@ -10,11 +10,8 @@ from unittest.mock import patch
 
 @contextlib.contextmanager
 def thread_shortage(*, started_by: str | None = None, left: int = 0) -> Iterator[list[str]]:
-    """In this block the operating system starts no thread. Yields the names of those refused.
-
-    Args:
-        started_by: Only this thread is affected; None: every one.
-        left: So many are still started.
+    """In this block the operating system starts no thread, or only some. Yields the names of those
+    refused.
     """
     start = threading.Thread.start
     started: list[str] = []

@@ -24,12 +24,7 @@ _SESSIONS: Final = (-10, -11)
 
 
 class Change(NamedTuple):
-    """Something that a session has changed.
-
-    Attributes:
-        operation: Type of the operation, as in ``ZooDefs.OpCode``.
-        path: Of the node.
-    """
+    """Something that a session has changed."""
 
     zxid: int
     session_id: int

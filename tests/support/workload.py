@@ -62,10 +62,8 @@ class Workload:
         return max(b - a for a, b in itertools.pairwise(times))
 
     def longest_gap_of_a_partition_ms(self, *, outside: Iterable[tuple[int, int]] = ()) -> int:
-        """The longest time between two acknowledgements of the same partition. Use it with keys.
-
-        Args:
-            outside: Times that do not count, from and to in ms since the epoch.
+        """The longest time between two acknowledgements of the same partition, outside of times in
+        ms since the epoch. Use it with keys.
         """
         self._read_on()
         left_out = list(outside)
@@ -122,6 +120,19 @@ def workload(
         log_path=directory / f"producer-{topic}.log",
     ) as process:
         yield Workload(process)
+
+
+@contextlib.contextmanager
+def lossless_workload(
+    tools: KafkaTools, topic: str, directory: Path, *, keys: int | None = None
+) -> Iterator[Workload]:
+    """Produce until the end of the block; then every acknowledged message can be read."""
+    with workload(tools, topic, directory, keys=keys) as producer:
+        producer.wait_for_progress()
+        yield producer
+        producer.wait_for_progress()
+    assert producer.failed() == []
+    assert set(producer.acknowledged()) <= set(consume_all(tools, topic))
 
 
 def consume_all(tools: KafkaTools, topic: str) -> list[str]:

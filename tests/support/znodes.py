@@ -46,11 +46,7 @@ class Moment:
 
 
 class Znodes:
-    """The znodes of one Kafka cluster.
-
-    Args:
-        client_options: Further ones of kazoo, such as ``sasl_options``.
-    """
+    """The znodes of one Kafka cluster, read with further options of kazoo."""
 
     def __init__(self, connect_string: str, **client_options: Any) -> None:
         self.client = KazooClient(
@@ -173,6 +169,15 @@ class Znodes:
             for partition in self.assignment(topic) or {}
         }
         return {tp: _state(answer) for tp, answer in pending.items()}
+
+    def lagging(self, *topics: str) -> dict[str, Any]:
+        """States of partitions of some topics, or of all, that lack a replica in the ISR."""
+        return {
+            f"{topic}-{partition}": state
+            for topic in topics or self.topics()
+            for partition, replicas in (self.assignment(topic) or {0: [-1]}).items()
+            if sorted((state := self.state(topic, partition)).get("isr", [])) != sorted(replicas)
+        }
 
     def create_topic(self, topic: str, assignment: Mapping[int, list[int]]) -> None:
         """Write what the tools of Kafka 1.x and 2.x write: no controller is asked."""

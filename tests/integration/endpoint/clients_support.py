@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -14,8 +13,8 @@ import pytest
 from sandbox import KafkaTools
 from sandbox.ports import lease_port
 from sandbox.regent_process import RegentProcess
+from tests.integration.endpoint.stopping import spread_topic
 from tests.support.cluster import Cluster, controller_id_of, regent
-from tests.support.reassigning import create_topic
 from tests.support.soak import versions
 
 TOPIC = "watched"
@@ -32,6 +31,13 @@ def brokers_of(*gate: str, others: Iterable[str] = ()) -> pytest.MarkDecorator:
     """Return the mark of tests with brokers of several versions."""
     chosen = versions(*gate, others=others)
     return pytest.mark.parametrize("version", chosen, indirect=True, scope="module")
+
+
+def served_requests(process: RegentProcess, api: str) -> int:
+    """Requests of an API that have reached the endpoint of a Regent."""
+    pattern = rf'^regent_endpoint_requests_total{{api="{api}"}} (\d+)'
+    found = re.search(pattern, process.metrics(), re.MULTILINE)
+    return 0 if found is None else int(found[1])
 
 
 class ServedCluster:
@@ -64,9 +70,7 @@ class ServedCluster:
 
     def requests(self, api: str) -> int:
         """Requests of an API that have reached the endpoint."""
-        pattern = rf'^regent_endpoint_requests_total{{api="{api}"}} (\d+)'
-        found = re.search(pattern, self.process.metrics(), re.MULTILINE)
-        return 0 if found is None else int(found[1])
+        return served_requests(self.process, api)
 
     def wait_until_announced(self) -> None:
         """Wait until every running broker shows Regent to clients."""
@@ -81,8 +85,7 @@ class ServedCluster:
 @contextlib.contextmanager
 def served_cluster(cluster: Cluster) -> Iterator[ServedCluster]:
     """Regent leads the brokers, which host a topic, all of them."""
-    orders = itertools.cycle(([1, 2, 3], [2, 3, 1], [3, 1, 2]))
-    create_topic(cluster, TOPIC, {number: next(orders) for number in range(PARTITIONS)})
+    spread_topic(cluster, TOPIC, PARTITIONS)
     with (
         lease_port() as lease,  # which it keeps over restarts
         regent(cluster, **{**SETTINGS, "endpoint_port": lease.port}) as process,

@@ -19,9 +19,7 @@ class LeaderWatch:
 
     Attributes:
         looks: How often it has read them.
-        offline: Partitions that had no leader at some time, by their states.
-        longest_s: The longest time in which a partition was led by nobody who is registered, as
-            far as the looks tell.
+        longest_s: The longest time in which a partition was led by nobody who is registered.
     """
 
     def __init__(self, znodes: Znodes) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
 import itertools
 import json
@@ -10,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
 from kazoo.security import CREATOR_ALL_ACL, READ_ACL_UNSAFE
 
@@ -28,11 +27,12 @@ from sandbox.secured import (
     SecuredKafkaCluster,
     SecuredZooKeeper,
 )
+from tests.support import librdkafka
 from tests.support.cluster import SESSION_TIMEOUT_MS
-from tests.support.scram_users import scram_credential_of
+from tests.support.librdkafka import TIMEOUT_S
+from tests.support.scram_users import scram_user_node
 from tests.support.znodes import Znodes
 
-TIMEOUT_S: Final = 120.0
 REGENT_USER: Final = "regent"
 CLIENT: Final = "alice"
 STRANGER: Final = "mallory"
@@ -198,38 +198,15 @@ class SecuredCluster:
 
     def produce(self, address: str, topic: str, messages: Sequence[str]) -> None:
         """Produce with acks=all; every message is acknowledged."""
-        failed: list[str] = []
-
-        def delivered(error: Any, _: object) -> None:
-            if error is not None:
-                failed.append(str(error))
-
-        producer = Producer(self.client_options(address) | {"acks": "all"})
-        for message in messages:
-            producer.produce(topic, message, on_delivery=delivered)
-        assert producer.flush(TIMEOUT_S) == 0
-        assert failed == []
+        librdkafka.produce(self.client_options(address), topic, messages)
 
     def consume(self, address: str, topic: str, count: int) -> list[str]:
         """So many messages of a topic, from its beginning."""
-        consumer = Consumer(
-            self.client_options(address)
-            | {"group.id": f"group-{next(_numbers)}", "auto.offset.reset": "earliest"}
-        )
-        consumer.subscribe([topic])
-        found: list[str] = []
-
-        def poll() -> int:
-            for message in consumer.consume(100, timeout=1.0):
-                assert message.error() is None, message.error()
-                found.append((message.value() or b"").decode())
-            return len(found)
-
-        try:
-            wait_until(poll, until=lambda n: n >= count, describe="the messages")
-        finally:
-            consumer.close()
-        return found
+        options, group = self.client_options(address), f"group-{next(_numbers)}"
+        with librdkafka.consumed(
+            options, topic, group, until=lambda found: len(found) >= count
+        ) as (_, found):
+            return found
 
     def tools(self, address: str) -> KafkaTools:
         return KafkaTools(address)
@@ -301,16 +278,8 @@ class SecuredCluster:
 
     def wait_in_sync(self, topic: str) -> None:
         """Wait until all replicas of a topic are in sync."""
-
-        def lagging() -> list[int]:
-            return [
-                partition
-                for partition, replicas in (self.znodes.assignment(topic) or {0: [-1]}).items()
-                if sorted(self.znodes.state(topic, partition).get("isr", [])) != sorted(replicas)
-            ]
-
         wait_until(
-            lagging,
+            lambda: self.znodes.lagging(topic),
             until=lambda found: not found,
             describe=f"all replicas of {topic} to be in sync",
             logs=[broker.log_path for broker in self.kafka.brokers if broker.is_running],
@@ -401,15 +370,7 @@ def _write_users(znodes: Znodes) -> None:
     for user, password in PASSWORDS.items():
         if user == PLAIN_CLIENT:
             continue
-        credential = scram_credential_of(password, MECHANISM)
-        fields = {
-            "salt": credential.salt,
-            "stored_key": credential.stored_key,
-            "server_key": credential.server_key,
-        }
-        parts = [f"{name}={base64.b64encode(value).decode()}" for name, value in fields.items()]
-        config = {MECHANISM: ",".join([*parts, f"iterations={credential.iterations}"])}
-        value = json.dumps({"version": 1, "config": config}).encode()
+        value = scram_user_node(password, [MECHANISM])
         path = f"/config/users/{user}"
         znodes.client.create(path, value, acl=CREATOR_ALL_ACL)
 

@@ -9,20 +9,20 @@ from typing import Any
 import kafka  # type: ignore[import-untyped]
 import kafka.admin  # type: ignore[import-untyped]
 import pytest
-from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from confluent_kafka import TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
     ConfigResource,
     ResourceType,
 )
 
-from sandbox import wait_until
 from tests.integration.endpoint.clients_support import (
     PARTITIONS,
     TOPIC,
     ServedCluster,
     brokers_of,
 )
+from tests.support.librdkafka import TIMEOUT_S, consumed, produce
 
 pytestmark = [
     pytest.mark.integration,
@@ -31,7 +31,6 @@ pytestmark = [
 ]
 
 MESSAGES = 50
-TIMEOUT_S = 90
 
 _numbers = itertools.count(1)
 
@@ -43,48 +42,28 @@ def librdkafka(served: ServedCluster, **options: Any) -> dict[str, Any]:
 
 def produced(served: ServedCluster, prefix: str, **options: Any) -> list[str]:
     """Messages that librdkafka's producer got acknowledged."""
-    failed: list[KafkaError] = []
-
-    def delivered(error: KafkaError | None, _: object) -> None:
-        if error is not None:
-            failed.append(error)
-
-    producer = Producer(librdkafka(served, acks="all", **options))
     messages = [f"{prefix}-{number}" for number in range(MESSAGES)]
-    for message in messages:
-        producer.produce(TOPIC, message, on_delivery=delivered)
-    assert producer.flush(TIMEOUT_S) == 0
-    assert failed == []
+    produce(librdkafka(served, **options), TOPIC, messages)
     return messages
 
 
-def consumed(served: ServedCluster, group: str, wanted: set[str]) -> set[str]:
+def consumed_by(served: ServedCluster, group: str, wanted: set[str]) -> set[str]:
     """Messages that librdkafka's consumer read until it had those wanted."""
-    consumer = Consumer(librdkafka(served, group_id=group, auto_offset_reset="earliest"))
-    consumer.subscribe([TOPIC])
-    found: set[str] = set()
-
-    def poll() -> bool:
-        for message in consumer.consume(100, timeout=1.0):
-            assert message.error() is None, message.error()
-            found.add((message.value() or b"").decode())
-        return wanted <= found
-
-    try:
-        wait_until(poll, describe="the messages", interval_s=0.01)
+    with consumed(librdkafka(served), TOPIC, group, until=lambda found: wanted <= set(found)) as (
+        consumer,
+        found,
+    ):
         consumer.commit(asynchronous=False)
         partitions = [TopicPartition(TOPIC, number) for number in range(PARTITIONS)]
         committed = consumer.committed(partitions, timeout=TIMEOUT_S)
         assert sum(max(each.offset, 0) for each in committed) >= len(wanted)
-    finally:
-        consumer.close()
-    return found
+        return set(found)
 
 
 def test_librdkafka_produces_and_consumes(served: ServedCluster) -> None:
     prefix = f"librdkafka-{next(_numbers)}"
     messages = produced(served, prefix)
-    assert set(messages) <= consumed(served, prefix, set(messages))
+    assert set(messages) <= consumed_by(served, prefix, set(messages))
 
 
 def test_librdkafka_produces_idempotently(served: ServedCluster) -> None:
@@ -112,7 +91,7 @@ def test_groups_are_listed_once(served: ServedCluster) -> None:
     """Each node is asked for those that it coordinates."""
     group = f"once-{next(_numbers)}"
     messages = set(produced(served, group))
-    consumed(served, group, messages)
+    consumed_by(served, group, messages)
     admin = AdminClient(librdkafka(served))
     listed = [each.group_id for each in admin.list_consumer_groups().result(TIMEOUT_S).valid]
     assert listed.count(group) == 1
@@ -158,7 +137,7 @@ def test_many_clients_at_once_while_a_broker_is_killed(served: ServedCluster) ->
     def client(number: int) -> None:
         prefix = f"many-{number}-{next(_numbers)}"
         messages = set(produced(served, prefix))
-        results[number] = messages - consumed(served, prefix, messages)
+        results[number] = messages - consumed_by(served, prefix, messages)
 
     threads = [threading.Thread(target=client, args=(number,)) for number in range(6)]
     for thread in threads:

@@ -35,11 +35,7 @@ class Step(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What is compared.
-
-    Attributes:
-        throttle: In thousands of seconds; None where the version does not say it.
-    """
+    """What is compared; the throttle in thousands of seconds, if the version says it."""
 
     codes: tuple[int, ...]
     throttle: int | None

@@ -12,11 +12,11 @@ import pytest
 from sandbox.ports import LOOPBACK, lease_port
 from sandbox.secured import BROKERS_LISTENER, CLIENTS_LISTENER
 from tests.integration.endpoint.secured_support import (
-    TIMEOUT_S,
     SecuredCluster,
     address_of,
     controller_id_of,
 )
+from tests.support.librdkafka import TIMEOUT_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -25,12 +25,7 @@ MESSAGES = [f"message-{number}" for number in range(30)]
 
 
 class Forwarder:
-    """Takes connections to another port, as a load balancer does.
-
-    Attributes:
-        port: Where it listens.
-        connections: How many it has taken.
-    """
+    """Takes and counts connections to another port, as a load balancer does."""
 
     def __init__(self, target: int) -> None:
         self._target = target

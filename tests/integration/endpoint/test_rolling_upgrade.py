@@ -22,7 +22,7 @@ from tests.integration.endpoint.stopping import (
 from tests.support.cluster import Cluster, cluster_of, controller_id_of, regent
 from tests.support.figures import Figure
 from tests.support.soak import soak
-from tests.support.workload import Workload, consume_all, workload
+from tests.support.workload import Workload, lossless_workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow, soak("upgrade")]
 
@@ -72,11 +72,7 @@ STEPS = (
 
 
 class Upgrade:
-    """A cluster that is being upgraded while records are written to it.
-
-    Attributes:
-        stops_ms: How long each stop of a broker took.
-    """
+    """A cluster that is being upgraded while records are written to it."""
 
     def __init__(self, cluster: Cluster, process: RegentProcess, producer: Workload) -> None:
         self.stops_ms: list[int] = []
@@ -203,18 +199,15 @@ def test_regent_leads_through_a_rolling_upgrade_and_nothing_is_lost(
             process.wait_until_active()
             spread_topic(cluster, TOPIC, PARTITIONS)
             with (
-                workload(cluster.tools, TOPIC, tmp_path) as producer,
+                lossless_workload(cluster.tools, TOPIC, tmp_path) as producer,
                 watched_leaders(cluster.kafka.zookeeper) as watch,
             ):
-                producer.wait_for_progress()
                 upgrade = Upgrade(cluster, process, producer)
                 upgrade.check(START)
                 for step in STEPS:
                     upgrade.roll(step)
                     upgrade.check(step)
-                producer.wait_for_progress()
-        acknowledged = producer.acknowledged()
-        figure("acknowledged records, all read back", len(acknowledged))
+        figure("acknowledged records, all read back", len(producer.acknowledged()))
         figure("clean stops at the first attempt", len(upgrade.stops_ms))
         figure("stops took", f"{min(upgrade.stops_ms)} to {max(upgrade.stops_ms)} ms")
         figure(
@@ -224,5 +217,3 @@ def test_regent_leads_through_a_rolling_upgrade_and_nothing_is_lost(
         figure("longest time without an acknowledgement", f"{producer.longest_gap_ms()} ms")
         assert watch.looks
         assert watch.offline == set()
-        assert producer.failed() == []
-        assert set(acknowledged) <= set(consume_all(cluster.tools, TOPIC))

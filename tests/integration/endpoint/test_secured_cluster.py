@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,11 +20,12 @@ from sandbox import wait_until
 from sandbox.regent_process import RegentProcess
 from sandbox.znodes import end_session_of_owner
 from tests.integration.endpoint.secured_support import (
-    TIMEOUT_S,
     SecuredCluster,
     address_of,
     controller_id_of,
 )
+from tests.integration.endpoint.stopping import assert_stopped_cleanly_at_the_first_attempt
+from tests.support.librdkafka import TIMEOUT_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -71,10 +71,7 @@ def test_a_broker_stops_cleanly_at_the_first_attempt(
     secured.wait_in_sync(topic)
     broker = secured.kafka.broker(2)
     broker.stop()
-    log = broker.process.log_of_this_run()
-    assert re.search("Controlled shutdown (succeeded|request returned success)", log)
-    assert "Retrying controlled shutdown" not in log
-    assert "Proceeding to do an unclean shutdown" not in log
+    assert_stopped_cleanly_at_the_first_attempt(broker)
     # It may have fetched before its replicas were stopped, and have been in an ISR once more.
     wait_until(
         lambda: [secured.znodes.state(topic, partition) for partition in range(6)],

@@ -22,11 +22,11 @@ from tests.integration.endpoint.secured_support import (
     CLIENT,
     REGENT_USER,
     STRANGER,
-    TIMEOUT_S,
     SecuredCluster,
     address_of,
     status_text,
 )
+from tests.support.librdkafka import TIMEOUT_S
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 

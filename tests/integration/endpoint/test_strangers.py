@@ -50,12 +50,7 @@ def topics() -> bytes:
 
 
 class Flood:
-    """A frame over many connections, on each of them again whenever it was answered.
-
-    Attributes:
-        asked: How often it was sent.
-        stop: Set it to end the flood.
-    """
+    """A frame over many connections, on each of them again whenever it was answered."""
 
     def __init__(self, port: int, frame: bytes) -> None:
         self.asked = 0

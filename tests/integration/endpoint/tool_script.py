@@ -13,12 +13,7 @@ from sandbox.tools import TOOL_TIMEOUT_S
 
 
 class Call(NamedTuple):
-    """One call.
-
-    Attributes:
-        tool: Name of the script.
-        arguments: Without the address.
-    """
+    """A script of Kafka's, and its arguments without the address."""
 
     tool: str
     arguments: tuple[str, ...]

@@ -66,6 +66,18 @@ async def replica(
             yield made
 
 
+@contextlib.asynccontextmanager
+async def two_replicas(server: ZooKeeper, chroot: str) -> AsyncIterator[tuple[Replica, Replica]]:
+    """The one that leads, and the one that stands behind it."""
+    async with (
+        replica(server, "pod-0", chroot=chroot) as first,
+        replica(server, "pod-1", chroot=chroot) as second,
+    ):
+        await until(lambda: first.leads or second.leads)
+        await until_queued(first, 2)
+        yield (first, second) if first.leads else (second, first)
+
+
 async def test_one_of_two_leads_and_the_other_follows(shared_server: ZooKeeper) -> None:
     chroot = "/succession"
     async with replica(shared_server, "pod-0", chroot=chroot) as first:
@@ -131,19 +143,12 @@ async def test_a_place_that_a_quota_closes_is_named_with_the_way_out(
 
 
 async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) -> None:
-    chroot = "/resigning"
-    async with (
-        replica(shared_server, "pod-0", chroot=chroot) as first,
-        replica(shared_server, "pod-1", chroot=chroot) as second,
-    ):
-        await until(lambda: first.leads or second.leads)
-        leader, other = (first, second) if first.leads else (second, first)
-        await until_queued(first, 2)
+    async with two_replicas(shared_server, "/resigning") as (leader, other):
         leader.election.resign()
         assert leader.terms == ["elected", "lost"]
         assert not leader.leads
         await until(lambda: other.leads)
-        await until_queued(first, 2)
+        await until_queued(leader, 2)
         leader.election.resign()  # not the leader any more: nothing happens
         assert leader.terms == ["elected", "lost"]
         other.election.resign()
@@ -151,25 +156,10 @@ async def test_resigning_goes_to_the_end_of_the_queue(shared_server: ZooKeeper) 
         assert leader.terms == ["elected", "lost", "elected"]
 
 
-async def test_a_replica_alone_leads_again_after_resigning(shared_server: ZooKeeper) -> None:
-    async with replica(shared_server, "pod-0", chroot="/alone") as only:
-        for terms in (1, 2, 3):
-            await until(lambda: only.leads)
-            assert only.terms == ["elected", "lost"] * (terms - 1) + ["elected"]
-            only.election.resign()
-
-
 async def test_an_expired_session_ends_the_term_and_begins_a_new_candidacy(
     shared_server: ZooKeeper,
 ) -> None:
-    chroot = "/expiry"
-    async with (
-        replica(shared_server, "pod-0", chroot=chroot) as first,
-        replica(shared_server, "pod-1", chroot=chroot) as second,
-    ):
-        await until(lambda: first.leads or second.leads)
-        leader, other = (first, second) if first.leads else (second, first)
-        await until_queued(first, 2)
+    async with two_replicas(shared_server, "/expiry") as (leader, other):
         session_id, _password = present(leader.client.session.generation().client.client_id)
         await asyncio.to_thread(end_session, shared_server.connect_string, session_id)
         await until(lambda: other.leads)

@@ -18,7 +18,6 @@ from kazoo.security import make_acl
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.zk_data.operations import Check, Create, SetData, Written
 from regent.zookeeper.host_lookup import Address
-from regent.zookeeper.session import ZooKeeperSession
 from regent.zookeeper.settings import SaslSettings, TlsSettings, ZooKeeperSettings
 from regent.zookeeper.upgraded_server import is_upgraded
 from sandbox import ZooKeeper
@@ -99,23 +98,25 @@ async def test_an_encrypted_connection_that_is_refused(
         changed = dataclasses.replace(tls, certificate_file=None, key_file=None)
     elif mistake != "no encryption":
         changed = dataclasses.replace(tls, ca_file=None)
-    session = ZooKeeperSession(dataclasses.replace(tls_settings, tls=changed))
+    await assert_refused(dataclasses.replace(tls_settings, tls=changed), reason)
+
+
+async def assert_refused(settings: ZooKeeperSettings, reason: str) -> None:
+    """Wait until it is known why there is no session: whoever waits for one reads it."""
+    client = Connected(settings)
+    session = client.session
     try:
-        await refused(session, reason)
+        with pytest.raises(ZooKeeperUnavailableError):
+            await session.start(timeout_s=0.01)
+        await until(
+            lambda: re.search(reason, session.problem or "") is not None,
+            describe=lambda: f"{reason!r}; saw {session.problem!r}",
+        )
+        with pytest.raises(ZooKeeperUnavailableError, match=reason):
+            await session.wait_until_established(timeout_s=0.01)
+        assert client.states == []
     finally:
         await session.close()
-
-
-async def refused(session: ZooKeeperSession, reason: str) -> None:
-    """Wait until it is known why there is no session: whoever waits for one reads it."""
-    with pytest.raises(ZooKeeperUnavailableError):
-        await session.start(timeout_s=0.01)
-    await until(
-        lambda: re.search(reason, session.problem or "") is not None,
-        describe=lambda: f"{reason!r}; saw {session.problem!r}",
-    )
-    with pytest.raises(ZooKeeperUnavailableError, match=reason):
-        await session.wait_until_established(timeout_s=0.01)
 
 
 @pytest.fixture(scope="module")
@@ -173,19 +174,9 @@ async def test_what_brokers_keep_from_others_is_created_so(sasl_server: ZooKeepe
 
 
 async def test_refused_credentials(sasl_server: ZooKeeper) -> None:
-    session = ZooKeeperSession(
-        dataclasses.replace(
-            settings_for(sasl_server.connect_string),
-            sasl=SaslSettings(username="regent", password="wrong"),
-        )
-    )
-    states: list[object] = []
-    session.subscribe(states.append)
-    try:
-        await refused(session, "refused the credentials")
-        assert states == []
-    finally:
-        await session.close()
+    wrong = SaslSettings(username="regent", password="wrong")
+    settings = dataclasses.replace(settings_for(sasl_server.connect_string), sasl=wrong)
+    await assert_refused(settings, "refused the credentials")
 
 
 def run_status(*arguments: str | Path, **environment: str) -> Outcome:
@@ -210,11 +201,8 @@ async def test_a_port_without_tls_is_named(
     sasl_server: ZooKeeper, tls_settings: ZooKeeperSettings
 ) -> None:
     hosts = settings_for(sasl_server.connect_string).hosts
-    session = ZooKeeperSession(dataclasses.replace(tls_settings, hosts=hosts))
-    try:
-        await refused(session, "may not speak TLS: zookeeper must name")
-    finally:
-        await session.close()
+    settings = dataclasses.replace(tls_settings, hosts=hosts)
+    await assert_refused(settings, "may not speak TLS: zookeeper must name")
 
 
 def reported(outcome: Outcome) -> dict[str, Any]:

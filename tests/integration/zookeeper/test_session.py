@@ -269,22 +269,6 @@ async def test_a_connection_thread_that_dies_is_replaced(
         assert await client.port.exists(["/"]) == [True]
 
 
-async def test_a_silent_network_fences_before_the_server_expires(
-    shared_server: ZooKeeper, chroot: str
-) -> None:
-    """Nothing is closed, nothing arrives: the case that no connection error announces."""
-    async with (
-        Proxy(shared_server.port) as proxy,
-        connected(settings_for(proxy.connect_string + chroot, session_timeout_ms=3_000)) as client,
-        connected(settings_for(shared_server.connect_string + chroot)) as witness,
-    ):
-        await client.port.multi([Create("/e", ephemeral=True)])
-        await witness.port.exists(["/e"], watch=True)
-        proxy.hold()
-        await until(lambda: bool(witness.events))
-        assert client.session.is_fenced()
-
-
 async def test_start_gives_up_in_time_and_can_go_on() -> None:
     server = ZooKeeper()
     session = ZooKeeperSession(settings_for(server.connect_string))

@@ -15,19 +15,13 @@ class Observed:
     """What has been observed so far.
 
     Attributes:
-        epoch: The present controller epoch.
         is_epoch_rewritten: Whether somebody has ever written another epoch into its node.
-        last_zxid: The last transaction that changed anything.
         assignments: As the topic nodes have them, or had them when they were last readable.
         history: Every state of a partition since its creation; the index is the version.
         set_back_from: Version that the state of a partition had when somebody created it again.
         announced: Partition and leader epoch -> the leader that brokers were sent.
-        ever_created: Topics that ever had a node.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
         configured_at: Topic -> line of the trace at which its configuration was last written.
-        default_configured_at: The same of the cluster-wide defaults.
-        removed_by_hand: Topics of which a node was ever deleted by somebody else.
-        unregistered_by_hand: Brokers whose registration was.
         misplaced: Partitions whose state was decided for a topic that somebody replaced before it
             was written. So it is that of the next one, of which perhaps nobody can lead it.
         left: Replicas that left by a reassignment under another controller than Regent.

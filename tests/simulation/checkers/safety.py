@@ -28,15 +28,7 @@ if TYPE_CHECKING:
 
 
 class SafetyChecker:
-    """The checkers to which the world reports, and what it asks about the past.
-
-    Attributes:
-        seen: What has been observed so far.
-        unclean: Which unclean elections are allowed.
-        broker_requests: Checks what brokers ask, and what they are answered.
-        requests: Checks what controllers send, and what brokers obey.
-        contexts: Checks contexts at the end of events.
-    """
+    """The checkers to which the world reports, and what it asks about the past."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -22,11 +22,8 @@ if TYPE_CHECKING:
 
 
 def check_copy(world: World, name: str, copy: StandbyCopy, *, changed_since: Iterable[str]) -> None:
-    """Raise unless the copy is what reading everything gives now.
-
-    Args:
-        changed_since: Paths of events that have come after what the copy claims to have: writers
-            that no election fences. The controller learns of these as after any reading.
+    """Raise unless the copy is what reading everything gives now, but for changes that came later
+    by writers that no election fences. The controller learns of these as after any reading.
     """
     changed = DirtyNodes()
     changed.add(changed_since)

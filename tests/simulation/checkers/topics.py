@@ -36,12 +36,7 @@ class TopicChecker:
         deleted: Sequence[str],
         is_controller: bool,
     ) -> None:
-        """Somebody creates, changes or deletes the node of a topic.
-
-        Args:
-            deleted: Paths that are deleted by the same transaction.
-            is_controller: Whether the transaction has passed the fence.
-        """
+        """Somebody, or the fenced controller, creates, changes or deletes a topic's node."""
         if isinstance(operation, Delete):
             self._deleted(writer, topic, deleted, is_controller=is_controller)
             return

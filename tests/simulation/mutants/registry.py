@@ -13,13 +13,7 @@ Mutate = Callable[[pytest.MonkeyPatch], None]
 
 
 class Mutant(NamedTuple):
-    """A deliberate defect of the core.
-
-    Attributes:
-        mutate: Puts the defect in place.
-        caught_by: Pattern of what the checkers say about it.
-        story: The scenario that is enough to catch it; None: some seed, or some story.
-    """
+    """A deliberate defect, what checkers say about it, and the story that is enough, if any."""
 
     mutate: Mutate
     caught_by: str

@@ -12,7 +12,6 @@ from regent.planning.snapshot import UNKNOWN, SnapshotTopic
 from regent.simulation.conditions import Conditions
 from regent.simulation.flight import fly
 from regent.simulation.report import FlightStatus
-from regent.simulation.restart_order import Return
 from regent.simulation.scenario import (
     AddBroker,
     Kill,
@@ -77,15 +76,6 @@ def test_the_only_replica_takes_its_partition_along_until_it_is_back() -> None:
     assert report.status is FlightStatus.LEADERLESS
 
 
-def test_two_of_three_replicas_lost_are_too_many_for_two_in_sync() -> None:
-    report = fly(snapshot(RACKS, ROTATED), [Kill((2,)), Kill((3,))], Conditions(min_isr=2))
-    first, second = report.moments
-    assert first.below_min_isr == ()
-    assert names(second.newly_below_min_isr) == ["t-0", "t-1", "t-2"]
-    assert second.leaders == {1: 3}
-    assert report.status is FlightStatus.BELOW_MIN_ISR
-
-
 def test_min_isr_is_the_patterns_before_the_snapshots_before_the_option() -> None:
     taken = replace(snapshot(RACKS, ROTATED), topics={"t": SnapshotTopic(3)})
     steps = [Kill((1,))]
@@ -94,14 +84,6 @@ def test_min_isr_is_the_patterns_before_the_snapshots_before_the_option() -> Non
     assert fly(taken, steps, by_pattern).status is FlightStatus.SAFE
     with pytest.raises(ConfigurationError, match=r"no topic like 'x\*'"):
         fly(taken, steps, Conditions(min_isr_patterns=(("x*", 2),)))
-
-
-def test_the_last_in_sync_replica_brings_a_partition_back() -> None:
-    report = fly(snapshot(RACKS, [(1, 2), (2, 1)]), [Kill((1,)), Kill((2,)), Start((1,))])
-    assert names(report.moments[1].leaderless) == ["t-0", "t-1"]
-    assert names(report.moments[2].leaderless) == ["t-0", "t-1"]
-    assert report.order is not None
-    assert report.order.returns == (Return(2, 2, 0),)
 
 
 def test_an_unclean_election_is_made_only_where_it_is_allowed_and_is_told() -> None:
@@ -236,15 +218,6 @@ def test_what_was_below_min_isr_before_counts_as_long_as_it_is() -> None:
     assert waited.moments[0].is_safe
     assert waited.status is FlightStatus.BELOW_MIN_ISR
     assert fly(taken, [Start((2,))], conditions).status is FlightStatus.SAFE
-
-
-def test_a_cluster_survives_the_death_of_all_its_brokers() -> None:
-    report = fly(snapshot(RACKS, ROTATED), [Kill((1, 2, 3)), Start((1, 2, 3))])
-    dead, back = report.moments
-    assert len(dead.lost) == 3
-    assert dead.leaders == {}
-    assert back.leaderless == ()
-    assert back.under_replicated == 0
 
 
 def test_a_snapshot_of_a_broken_cluster_is_the_beginning() -> None:
