@@ -9,6 +9,7 @@ import sys
 from sandbox import TESTED_VERSIONS
 from tests.matrix.flows import FLOWS
 from tests.matrix.runner import ENDINGS, Result, run_flows
+from tests.matrix.table import table
 
 
 def main() -> int:
@@ -41,6 +42,7 @@ def main() -> int:
         ):
             print(_line(result), flush=True)
             results.append(result)
+    print(f"\n{table(results)}")
     return 1 if any(result.problem for result in results) else 0
 
 

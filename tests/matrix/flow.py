@@ -36,6 +36,8 @@ class Stage:
 
     Attributes:
         topic: The topic that is written to with acks=all until the flow is over.
+        producer: Who writes. It has had acknowledgements when the flow begins.
+        chance: For moments that nobody chooses.
         endings: How often a Regent ends, in the flow that is about that.
         disturbed: Times in which a broker was down, from and to in ms since the epoch.
     """
@@ -105,11 +107,12 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True)
 class Flow:
-    """One flow. That the cluster is consistent in the end, and that every acknowledged record can
-    be read, is checked for every flow.
+    """One flow.
 
     Attributes:
-        name: On the command line; a legal part of a topic's name.
+        name: In the table and on the command line; a legal part of a topic's name.
+        run: Does it, and checks what is special about it. That the cluster is consistent in the
+            end, and that every acknowledged record can be read, is checked for every flow.
         since: The first Kafka version with it.
         assignment: Replicas of the topic that is written to.
         keys: So many keys in turn, which spread the records over the partitions; None: none.

@@ -30,7 +30,11 @@ Phases = Mapping[str, Callable[[], bool]]
 
 
 class Job(abc.ABC):
-    """Work for a controller in some phases. It can be done any number of times."""
+    """Work for a controller. It can be done any number of times.
+
+    Attributes:
+        phases: Names of the phases in their order.
+    """
 
     phases: ClassVar[tuple[str, ...]]
 

@@ -25,12 +25,14 @@ _numbers = itertools.count(1)
 
 @dataclass(frozen=True, kw_only=True)
 class Result:
-    """One flow on one version. Without a problem, all acknowledged records were read back.
+    """One flow on one version.
 
     Attributes:
+        records: Acknowledged records, each of which was read back.
         longest_gap_ms: The longest time between two acknowledgements.
         longest_partition_gap_ms: The same for any partition, while all brokers were up; None if the
             records were not spread over the partitions.
+        problem: Why it failed; empty if it did not. The figures are 0 then.
     """
 
     version: str
@@ -49,12 +51,19 @@ def cluster_for_flows(
     inter_broker_protocol: str | None = "2.6",
     zookeeper_version: str | None = None,
 ) -> Iterator[Cluster]:
-    """A cluster on which every flow can run, with the brokers' own ZooKeeper by default."""
+    """A cluster on which every flow can run.
+
+    Args:
+        zookeeper_version: The release whose ZooKeeper it has; None: the brokers' own.
+    """
     with cluster_of(
         version,
         inter_broker_protocol=inter_broker_protocol,
         zookeeper_version=zookeeper_version or version,
         session_timeout_ms=SESSION_TIMEOUT_MS,
+        log_directories=2,
+        # a failed log directory is noticed by the next checkpoint
+        replica_high_watermark_checkpoint_interval_ms=500,
     ) as cluster:
         cluster.wait_for_a_broker_as_controller()
         yield cluster
@@ -63,8 +72,14 @@ def cluster_for_flows(
 def run_flow(
     flow: Flow, cluster: Cluster, *, seed: int, directory: Path, endings: int = ENDINGS
 ) -> Result:
-    """Run one flow on a healthy cluster, which is healthy again afterwards. If it does not end as
-    it has to, or a record is missing, it raises an error, and the cluster may be in any state.
+    """Run one flow on a healthy cluster, which is healthy again afterwards.
+
+    Args:
+        endings: See :class:`Stage`.
+
+    Raises:
+        Exception: The flow did not end as it has to, or a record is missing. The cluster may be
+            in any state then.
     """
     topic = f"{flow.name}-{next(_numbers)}"
     began = time.monotonic()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import json
+import threading
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 
@@ -12,12 +14,14 @@ from sandbox.java import write_properties
 from sandbox.process import Outcome
 from tests.integration.endpoint.clients_support import TOPIC, ServedCluster, served_cluster
 from tests.support.cluster import Cluster
-from tests.support.soak import versions
+from tests.support.soak import soak, versions
+from tests.support.workload import consume_all, workload
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 RELEASES = versions("1.1.1", "3.9.1", others=("2.4.1", "2.8.2"))
 SINCE_2_4 = versions("3.9.1", others=("2.4.1", "2.8.2"))
+AT_ONCE = ("1.1.1", "3.9.1")
 MESSAGES = 20
 
 _numbers = itertools.count(1)
@@ -144,3 +148,37 @@ def test_configurations_are_changed_and_described(served: ServedCluster, release
         served, release, "kafka-configs", *own, "--alter", "--add-config=log.cleaner.threads=2"
     )
     assert "Regent" in refused.stdout + refused.stderr
+
+
+@soak("endpoint")
+def test_clients_of_all_releases_at_once_and_a_broker_killed_in_the_middle(
+    served: ServedCluster, tmp_path: Path
+) -> None:
+    cluster, topic = served.cluster, TOPIC
+    before = len(consume_all(served.tools("3.9.1"), topic))
+    with workload(served.tools("3.9.1"), topic, tmp_path) as producer:
+        producer.wait_for_progress()
+        failures: list[str] = []
+
+        def describe(release: str) -> None:
+            for _ in range(2):
+                outcome = run_unchecked(served, release, "kafka-consumer-groups", "--list")
+                if outcome.exit_code:
+                    failures.append(f"{release}: {outcome.stdout} {outcome.stderr}")
+
+        threads = [threading.Thread(target=describe, args=(release,)) for release in AT_ONCE]
+        for thread in threads:
+            thread.start()
+        cluster.kill_broker(2)
+        producer.wait_for_progress()
+        for thread in threads:
+            thread.join()
+        assert failures == []
+        producer.wait_for_progress()
+        cluster.kafka.start()
+        cluster.wait_in_sync(topic)
+        producer.wait_for_progress()
+        acknowledged = producer.acknowledged()
+    assert producer.failed() == []
+    served.wait_until_announced()
+    assert len(consume_all(served.tools("3.9.1"), topic)) >= before + len(acknowledged)

@@ -8,7 +8,8 @@ from typing import Final
 from tests.matrix.flow import Flow
 from tests.matrix.flows.chance import HAND_OVERS
 from tests.matrix.flows.deletion import DELETION
-from tests.matrix.flows.failures import BOUNCE, CRASH
+from tests.matrix.flows.elections import PREFERRED_ELECTION, UNCLEAN_ELECTION
+from tests.matrix.flows.failures import BOUNCE, CRASH, LOG_DIRECTORY
 from tests.matrix.flows.hand_backs import HAND_BACKS
 from tests.matrix.flows.reassignment import CANCEL, REASSIGN
 from tests.matrix.flows.replica_endings import REPLICA_ENDINGS
@@ -19,7 +20,10 @@ FLOWS: Final[Mapping[str, Flow]] = {
     for flow in (
         REASSIGN,
         CANCEL,
+        PREFERRED_ELECTION,
+        UNCLEAN_ELECTION,
         DELETION,
+        LOG_DIRECTORY,
         CRASH,
         BOUNCE,
         *TAKE_OVERS,
