@@ -84,8 +84,9 @@ def pair_of(
     """Two Regents, one of which leads, and all brokers know it."""
     with ExitStack() as stack:
         stack.callback(_end_sessions, cluster)
-        first, second = (
-            stack.enter_context(
+
+        def started(name: str) -> RegentProcess:
+            return stack.enter_context(
                 regent(
                     cluster,
                     name=name,
@@ -95,9 +96,10 @@ def pair_of(
                     suspicion_backoff_seconds=suspicion_backoff_s,
                 )
             )
-            for name in ("regent-a", "regent-b")
-        )
+
+        first = started("regent-a")
         first.wait_until_active()
+        second = started("regent-b")
         pair = Pair(cluster, first, second)
         pair.wait_until_prepared()
         cluster.wait_for_announced_controller()

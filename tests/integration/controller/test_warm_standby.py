@@ -21,11 +21,9 @@ TOPIC = "warm"
 def pair(cluster: Cluster) -> Iterator[tuple[RegentProcess, RegentProcess]]:
     """The active one, and one whose cache is current."""
     with ExitStack() as stack:
-        first, second = (
-            stack.enter_context(regent(cluster, name=name, warm_standby=True))
-            for name in ("regent-a", "regent-b")
-        )
+        first = stack.enter_context(regent(cluster, name="regent-a", warm_standby=True))
         first.wait_until_active()
+        second = stack.enter_context(regent(cluster, name="regent-b", warm_standby=True))
         cluster.wait(
             lambda: (second.status() or {}).get("warmStandby", {}).get("phase"),
             "the standby's cache to be current",

@@ -162,11 +162,16 @@ def scene_of(
 ) -> Iterator[Scene]:
     """Two Regents, and a topic that is written to. What was acknowledged is there in the end."""
     assignment = {p: list(orders[p % len(orders)]) for p in range(PARTITIONS)}
-    with (
-        regent(cluster, name="regent-1", zookeeper_session_timeout_ms=regent_session_ms) as first,
-        regent(cluster, name="regent-2", zookeeper_session_timeout_ms=regent_session_ms) as second,
-    ):
+    with contextlib.ExitStack() as stack:
+
+        def started(name: str) -> RegentProcess:
+            return stack.enter_context(
+                regent(cluster, name=name, zookeeper_session_timeout_ms=regent_session_ms)
+            )
+
+        first = started("regent-1")
         first.wait_until_active()
+        second = started("regent-2")
         create_topic(cluster, topic, assignment)
         with workload(cluster.tools, topic, directory, keys=KEYS) as producer:
             producer.wait_for_progress()

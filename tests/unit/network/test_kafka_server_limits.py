@@ -251,7 +251,8 @@ async def test_small_request_passes_large_ones_of_its_address(controller: Contro
             client = await clients.enter_async_context(connected(server.port))
             frame = request_frame(CONTROLLED_SHUTDOWN, 1, number, {"brokerId": number})
             client.send_frame(frame + large)
-        await until(lambda: server.statistics.buffered_bytes > 4 * len(large))
+        # The first may have passed already: the other three wait for seconds.
+        await until(lambda: server.statistics.buffered_bytes > 3 * len(large))
         async with connected(server.port) as small:
             await small.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 9})
         assert len(controller.brokers) < 4
