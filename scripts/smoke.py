@@ -31,7 +31,6 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 _FILE: Final = "kept-cluster"
 """Addresses of the cluster, in the directory."""
 _LIFETIME_S: Final = 3600
-_DEADLINE_S: Final = 180.0
 _BROKER_ID: Final = 1
 _CONTROLLER_ID: Final = 1_000_000_000
 
@@ -42,7 +41,7 @@ class KeptCluster(NamedTuple):
     Attributes:
         pid: The process that ends both when it is ended.
         zookeeper: Connect string.
-        port: Of the broker.
+        port: The port of the broker.
     """
 
     pid: int
@@ -80,7 +79,6 @@ def kept_cluster(directory: Path) -> KeptCluster:
     return wait_until(
         lambda: _read(file),
         until=KeptCluster.is_alive,
-        timeout_s=_DEADLINE_S,
         describe=f"the kept cluster to start, see {log}",
     )
 
@@ -91,9 +89,7 @@ def stop_kept_cluster(directory: Path) -> None:
     found = _read(file)
     if found is not None and found.is_alive():
         os.kill(found.pid, signal.SIGTERM)
-        wait_until(
-            lambda: not found.is_alive(), timeout_s=_DEADLINE_S, describe="the kept cluster to end"
-        )
+        wait_until(lambda: not found.is_alive(), describe="the kept cluster to end")
     file.unlink(missing_ok=True)
 
 
@@ -129,20 +125,17 @@ def run(cluster: KeptCluster) -> None:
             wait_until(
                 lambda: broker.metadata().partitions.get((topic, 0)),
                 until=lambda partition: partition.leader == _BROKER_ID,
-                timeout_s=_DEADLINE_S,
                 describe=f"the broker to lead {topic}",
             )
             znodes.client.create(f"/admin/delete_topics/{topic}")
             wait_until(
-                lambda: znodes.topics(),
+                znodes.topics,
                 until=lambda topics: topic not in topics,
-                timeout_s=_DEADLINE_S,
                 describe=f"{topic} to be deleted",
             )
         wait_until(
             znodes.controller,
             until=lambda controller: controller == _BROKER_ID,
-            timeout_s=_DEADLINE_S,
             describe="the broker to be the controller again",
         )
 

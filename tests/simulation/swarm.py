@@ -136,7 +136,7 @@ class Swarm:
         suspicions: random.Random,
         removals: random.Random,
     ) -> Swarm:
-        """The swarm of a seed. What came later has chances of its own: the rest stays as it was."""
+        """The swarm of a seed. Later additions have chances of their own: the rest stays."""
         protocol = rng.choice(PROTOCOLS)
         faults = {name: rng.uniform(0.2, 2.0) for name in FAULTS if rng.random() < 0.4}
         work = {name: rng.uniform(0.2, 2.0) for name in WORK if rng.random() < 0.7}

@@ -233,6 +233,11 @@ class Cluster:
         self.wait_for_a_broker_as_controller()
         self.wait_in_sync()
 
+    def clear(self) -> None:
+        """All brokers run, one of them is the controller, and there are internal topics only."""
+        self.restore()
+        self.delete_topics()
+
     def delete_topics(self) -> None:
         """Delete all topics but internal ones. All brokers run, one of them as the controller.
 

@@ -27,8 +27,7 @@ class Clusters:
         if version in self._running:
             cluster, stack = self._running.pop(version)
             self._running[version] = cluster, stack  # the last is the one that was used last
-            cluster.restore()
-            cluster.delete_topics()
+            cluster.clear()
             return cluster
         while len(self._running) >= _AT_ONCE:
             _, stack = self._running.pop(next(iter(self._running)))

@@ -38,7 +38,7 @@ def helm_arguments(values: dict[str, Any]) -> list[str]:
 
 
 def manifests(*, release: str = "demo", namespace: str = "kafka", **values: Any) -> str:
-    """What ``helm template`` makes of values."""
+    """Return the manifests that ``helm template`` makes of values."""
     return _template(release, namespace, *helm_arguments(values))
 
 

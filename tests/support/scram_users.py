@@ -1,4 +1,4 @@
-"""What Kafka keeps of a SCRAM user's password."""
+"""The credential that Kafka keeps of a SCRAM user's password."""
 
 from __future__ import annotations
 

@@ -95,8 +95,7 @@ def cluster(kafka_and_znodes: Cluster, zookeeper: ZooKeeper) -> Cluster:
     """Three brokers, healthy when a module of tests begins: one of them is the controller, and
     no topics but internal ones, so names that other modules use are free."""
     assert zookeeper.is_running, f"ZooKeeper has ended:\n{zookeeper.process.log_tail()}"
-    kafka_and_znodes.restore()
-    kafka_and_znodes.delete_topics()
+    kafka_and_znodes.clear()
     return kafka_and_znodes
 
 

@@ -23,8 +23,7 @@ def brokers(
 ) -> Cluster:
     if request.param == "ask for ISRs":
         return clusters.healthy(DEFAULT_VERSION)
-    kafka_and_znodes.restore()
-    kafka_and_znodes.delete_topics()
+    kafka_and_znodes.clear()
     return kafka_and_znodes
 
 

@@ -35,7 +35,7 @@ class Step(NamedTuple):
 
 
 class Answered(NamedTuple):
-    """What is compared; the throttle in thousands of seconds, if the version says it."""
+    """Return the compared fields; the throttle in thousands of seconds, if the version has it."""
 
     codes: tuple[int, ...]
     throttle: int | None

@@ -118,17 +118,24 @@ async def test_difference_is_healed(make: Make, caplog: pytest.LogCaptureFixture
     assert world.reported == [[paths.partition_state(T0)]]
 
 
+class OldServers:
+    """Servers of a world, without recursive watches until they are upgraded."""
+
+    def __init__(self, world: World) -> None:
+        self.are_old = True
+        self._add = world.watches.add
+        world.watches.add = self._add_if_new  # type: ignore[method-assign]
+
+    async def _add_if_new(self, paths: Sequence[str]) -> None:
+        if self.are_old:
+            raise RecursiveWatchesUnsupportedError
+        await self._add(paths)
+
+
 async def test_old_servers_have_no_cache(make: Make, caplog: pytest.LogCaptureFixture) -> None:
     """It is said once. Newer servers are noticed when they are found."""
     world = make()
-    add, is_old = world.watches.add, True
-
-    async def add_if_new(paths: Sequence[str]) -> None:
-        if is_old:
-            raise RecursiveWatchesUnsupportedError
-        await add(paths)
-
-    world.watches.add = add_if_new  # type: ignore[method-assign]
+    servers = OldServers(world)
     with caplog.at_level(logging.WARNING):
         assert world.keeper.status.is_first_load_awaited
         world.start()
@@ -140,7 +147,7 @@ async def test_old_servers_have_no_cache(make: Make, caplog: pytest.LogCaptureFi
         "No warm standby with these ZooKeeper servers"
     ) == 1
     assert "3.6" in str(world.keeper.status.problem)
-    is_old = False
+    servers.are_old = False
     world.reconnect()
     await world.current()
     assert world.keeper.status.problem is None
@@ -202,16 +209,9 @@ async def test_upgraded_servers_are_followed(make: Make, monkeypatch: pytest.Mon
     """The session finds out some time after it."""
     monkeypatch.setattr("regent.runtime.standby_keeper.UNSUPPORTED_PAUSE_S", 0.01)
     world = make()
-    add, is_old = world.watches.add, True
-
-    async def add_if_new(paths: Sequence[str]) -> None:
-        if is_old:
-            raise RecursiveWatchesUnsupportedError
-        await add(paths)
-
-    world.watches.add = add_if_new  # type: ignore[method-assign]
+    servers = OldServers(world)
     world.start()
     await world.until(lambda: world.keeper.status.phase is StandbyPhase.UNSUPPORTED)
-    is_old = False
+    servers.are_old = False
     await world.current()
     assert world.keeper.status.problem is None
