@@ -12,14 +12,12 @@ from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
 from regent.zk_data.preferred_replica_election import decode_preferred_replica_election
 from tests.support.broker_znodes import (
-    encode_isr_change_notification,
     encode_log_dir_event,
     encode_preferred_replica_election,
 )
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = "/node"
-PARTITIONS = st.builds(TopicPartition, st.text(min_size=1, max_size=9), st.integers(0, 2**31 - 1))
 
 
 def test_controller() -> None:
@@ -145,12 +143,6 @@ def test_malformed_config_change(data: bytes) -> None:
         config.decode_config_change(NODE, data)
 
 
-@given(st.lists(PARTITIONS, max_size=5, unique=True).map(tuple))
-def test_lists_of_partitions_round_trip(partitions: tuple[TopicPartition, ...]) -> None:
-    data = encode_isr_change_notification(partitions)
-    assert notifications.decode_isr_change_notification(NODE, data) == partitions
-
-
 def test_isr_change_notification() -> None:
     data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":0}]}'
     assert notifications.decode_isr_change_notification(NODE, data) == (T0,)
@@ -209,12 +201,6 @@ def test_preferred_replica_election() -> None:
     assert decode_preferred_replica_election(NODE, data) == (T0, T1)
     assert encode_preferred_replica_election([T0, T1]) == data
     assert decode_preferred_replica_election(NODE, data.replace(b"1}]", b"0}]")) == (T0,)
-
-
-@given(st.lists(PARTITIONS, unique=True))
-def test_preferred_replica_election_round_trip(partitions: list[TopicPartition]) -> None:
-    data = encode_preferred_replica_election(partitions)
-    assert decode_preferred_replica_election(NODE, data) == tuple(partitions)
 
 
 @pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"partitions":[{"topic":"t"}]}', b"\xff"])
