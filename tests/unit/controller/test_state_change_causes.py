@@ -11,7 +11,6 @@ from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
-from regent.controller.state.context import ControllerContext
 from regent.controller.state.state_change_trail import StateChange
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
@@ -39,12 +38,8 @@ def cluster(protocol: tuple[int, int] = NEWEST) -> tuple[World, KafkaController]
     return two_partitions(later_ms=LATER_MS, protocol=protocol)
 
 
-def context_of(controller: KafkaController) -> ControllerContext:
-    return active_of(controller).context
-
-
 def changes(controller: KafkaController, tp: TopicPartition) -> tuple[StateChange, ...]:
-    trail = context_of(controller).trail.partitions.get(tp)
+    trail = active_of(controller).context.trail.partitions.get(tp)
     return () if trail is None else trail.changes
 
 
@@ -63,7 +58,7 @@ def last_cause(controller: KafkaController, tp: TopicPartition) -> Cause:
 class TestBrokers:
     def test_a_crash_names_the_broker_with_its_session_and_when_it_was_observed(self) -> None:
         world, controller = cluster()
-        dead = context_of(controller).cluster.brokers[1]
+        dead = active_of(controller).context.cluster.brokers[1]
         world.stop_broker(1)
         world.deliver(controller)
         failed = CauseKind.BROKER_FAILED
@@ -79,8 +74,8 @@ class TestBrokers:
         world, controller = cluster()
         world.start_broker(4)
         world.deliver(controller)
-        assert context_of(controller).trail.broker_causes[4].kind is CauseKind.BROKER_STARTED
-        assert not context_of(controller).trail.partitions
+        assert active_of(controller).context.trail.broker_causes[4].kind is CauseKind.BROKER_STARTED
+        assert not active_of(controller).context.trail.partitions
 
 
 class TestIsrChanges:
@@ -97,7 +92,7 @@ class TestIsrChanges:
         assert told(controller, T0) == [
             Told(CauseKind.BROKER_FAILED, ChangeKind.OBSERVED, 1, (1, 2)),
         ]
-        assert change.after == context_of(controller).cluster.leadership[T0]
+        assert change.after == active_of(controller).context.cluster.leadership[T0]
 
 
 class TestElectionsOnRequest:
@@ -139,11 +134,11 @@ class TestTopics:
         world.mark_for_deletion("t")
         world.deliver(controller)
         assert told(controller, T0)[-1].cause is CauseKind.TOPIC_DELETION
-        assert "t" not in context_of(controller).trail.removed_topics
+        assert "t" not in active_of(controller).context.trail.removed_topics
 
         world.delete(paths.topic("t"))
         world.deliver(controller)
-        trail = context_of(controller).trail
+        trail = active_of(controller).context.trail
         assert T0 not in trail.partitions
         assert trail.removed_topics["t"].kind is CauseKind.TOPIC_VANISHED
 
@@ -155,9 +150,9 @@ class TestTheTerm:
         world.deliver(controller)
         world.driver.now_ms += 1
         world.process(controller, e.CommandsReceived((DescribeTopicConfigs(("t",)),), "reply"))
-        state = context_of(controller).cluster.leadership[T0]
+        state = active_of(controller).context.cluster.leadership[T0]
         changed = msgspec.structs.replace(state, leader_epoch=9)
-        context_of(controller).cluster.set_leadership({T0: changed})
+        active_of(controller).context.cluster.set_leadership({T0: changed})
         cause = last_cause(controller, T0)
         assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
         assert cause.time_ms == LATER_MS + 1

@@ -16,7 +16,7 @@ from regent.controller.brokers.broker_changes import (
 from regent.controller.events import BrokerChange
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.states import PartitionState, ReplicaState
-from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.partition import LeaderAndIsr
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
 from regent.zk_data import paths
@@ -31,10 +31,7 @@ def cluster(
     world = World()
     world.start_broker(*live)
     if assignments is not None:
-        world.create_topic("t", assignments)
-        for partition, replicas in assignments.items():
-            tp = TopicPartition("t", partition)
-            world.set_state(tp, replicas[0], replicas, leader_epoch=5)
+        world.create_led_topic("t", assignments)
     active = world.fail_over()
     world.forget()
     return world, active

@@ -35,11 +35,7 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     """Broker 1 leads LED and SINGLE, follows FOLLOWED, and does not host ELSEWHERE."""
     world = World(**settings)
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 1), 2: (1,), 3: (2, 3)})
-    world.set_state(LED, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(FOLLOWED, 2, (2, 1), leader_epoch=5)
-    world.set_state(SINGLE, 1, (1,), leader_epoch=5)
-    world.set_state(ELSEWHERE, 2, (2, 3), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 1), 2: (1,), 3: (2, 3)})
     return world, fail_over(world)
 
 
