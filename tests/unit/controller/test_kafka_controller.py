@@ -69,15 +69,6 @@ class TestBecomingTheController:
         world.process(controller, e.SessionEstablished())
         assert controller.regent_seen is None
 
-    def test_an_eligible_process_takes_over_from_a_broker(self, world: World) -> None:
-        world.elect_rival(1)
-        controller = world.active_controller()
-        assert world.holder() == CONTROLLER_ID
-        assert controller.life.controller_id_seen == CONTROLLER_ID
-        assert epoch(controller) == 2
-        assert world.driver.sent
-        assert world.driver.views[-1] in (None, frozenset())
-
     def test_a_lost_race_is_run_again_after_a_wait(self, world: World) -> None:
         controller = world.controller()
         world.driver.before = once(effects.Multi, lambda: world.elect_rival(2), skip=1)
@@ -141,12 +132,6 @@ class TestCommands:
 
     def refusals(self, outcomes: list[object]) -> list[Reason]:
         return [o.reason for o in outcomes if isinstance(o, Rejected)]
-
-    def test_a_process_that_is_not_the_controller_says_so(self, world: World) -> None:
-        controller = world.controller()
-        world.process(controller, e.Startup())
-        assert self.refusals(self.ask(world, controller)) == [Reason.NOT_CONTROLLER] * 2
-        assert not world.exists(paths.topic("new"))
 
     @pytest.mark.parametrize("kind", [effects.ReadData, effects.Multi])
     def test_a_znode_that_may_not_be_touched_is_the_answer_to_that_command_alone(

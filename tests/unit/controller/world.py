@@ -225,6 +225,10 @@ class World:
         assert node is not None, path
         return node
 
+    def epoch_of(self, broker_id: int) -> int:
+        """Epoch of a broker as its registration has it."""
+        return self.node(paths.broker_id(broker_id)).czxid
+
     def topic(self, topic: str) -> TopicZNode:
         """The stored assignment of a topic."""
         return decode_topic(topic, self.node(paths.topic(topic)).data)
@@ -290,6 +294,13 @@ class World:
         """Become the controller and bring the cluster into order, as after an election."""
         active = self.elect()
         self.run(failover.on_controller_failover(active))
+        return active
+
+    def lead(self) -> ActiveController:
+        """Fail over; what that has sent, done and logged is forgotten."""
+        active = self.fail_over()
+        self.forget()
+        self.log.records.clear()
         return active
 
     def controller(self) -> KafkaController:

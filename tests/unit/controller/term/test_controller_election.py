@@ -240,26 +240,25 @@ class TestAnotherRegentThatLeads:
         assert world.holder() == self.OTHER
 
 
-class TestWatch:
-    @pytest.mark.parametrize(
-        ("data", "expected"),
-        [
-            (None, NO_CONTROLLER),
-            (b"?", UNKNOWN_CONTROLLER),
-            (b'{"version":1,"brokerid":3}', 3),
-            (b'{"version":2,"brokerid":3,"timestamp":"0","kraftControllerEpoch":-1}', 3),
-        ],
-    )
-    def test_the_holder_is_known_and_every_change_of_it_will_be_told(
-        self, data: bytes | None, expected: int
-    ) -> None:
-        world = World()
-        if data is not None:
-            world.put(paths.CONTROLLER, data)
-        assert world.run(watch_controller(world.log)) == Holder(expected)
-        world.elect_rival(9)
-        assert world.driver.client.take_events()
-        seen = world.run(watch_controller(world.log))
-        assert seen == Holder(9, world.outsider.session_id)
-        world.delete(paths.CONTROLLER)
-        assert len(world.driver.client.take_events()) == 1
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, NO_CONTROLLER),
+        (b"?", UNKNOWN_CONTROLLER),
+        (b'{"version":1,"brokerid":3}', 3),
+        (b'{"version":2,"brokerid":3,"timestamp":"0","kraftControllerEpoch":-1}', 3),
+    ],
+)
+def test_the_holder_is_known_and_every_change_of_it_will_be_told(
+    data: bytes | None, expected: int
+) -> None:
+    world = World()
+    if data is not None:
+        world.put(paths.CONTROLLER, data)
+    assert world.run(watch_controller(world.log)) == Holder(expected)
+    world.elect_rival(9)
+    assert world.driver.client.take_events()
+    seen = world.run(watch_controller(world.log))
+    assert seen == Holder(9, world.outsider.session_id)
+    world.delete(paths.CONTROLLER)
+    assert len(world.driver.client.take_events()) == 1
