@@ -65,7 +65,7 @@ PATHS = {
     "begun terms": overtaken_answers.OVERTAKEN_ANSWERS,
     "reassignment": "/admin/reassign_partitions",
 }
-"""Of the decoders that know theirs."""
+"""Paths that decoders know without being told."""
 
 MALFORMED = {
     "controller": [b"3", b"{}", b'{"brokerid":"3"}', b""],
@@ -163,7 +163,7 @@ def malformed(decode: Callable[[bytes], object], data: bytes) -> MalformedZNodeE
 @pytest.mark.parametrize(
     ("name", "data"), [(name, data) for name, many in MALFORMED.items() for data in many]
 )
-def test_what_does_not_decode_names_its_path(name: str, data: bytes) -> None:
+def test_malformed_znode_names_its_path(name: str, data: bytes) -> None:
     error = malformed(DECODERS[name], data)
     assert error is not None
     assert error.path == PATHS.get(name, "/n")
