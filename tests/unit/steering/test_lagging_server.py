@@ -43,7 +43,7 @@ async def test_a_topic_that_was_created_again_keeps_its_replicas_when_it_grows(
 ) -> None:
     """The node of the former topic had the same version."""
     world.connections.zookeeper.missed = lambda: create_again(world)
-    assert await world.submit(CreatePartitions("t", 2)) == (Accepted(),)
+    assert await world.submit(CreatePartitions("t", 3)) == (Accepted(),)
     assert world.topic("t").assignments[0] == ReplicaAssignment((2, 3))
 
 
