@@ -26,20 +26,18 @@ def channel_failed(controller: KafkaController, broker_id: int = 1) -> e.Channel
     return e.ChannelFailed(epoch(controller), broker_id, broker.epoch, "a test")
 
 
-def denying(
-    prefix: str, kind: type[Effect[Any]], *, code: str = "NOAUTH"
-) -> Callable[[Effect[object]], None]:
-    """A hook for the driver: ZooKeeper answers so for nodes whose path begins like that."""
+def denying(prefix: str, *kinds: type[Effect[Any]]) -> Callable[[Effect[object]], None]:
+    """A hook for the driver: ZooKeeper refuses these effects on nodes whose path begins so."""
 
     def hook(effect: Effect[object]) -> None:
-        if not isinstance(effect, kind):
+        if not isinstance(effect, kinds):
             return
         touched = getattr(effect, "paths", None) or [
             operation.path for operation in getattr(effect, "operations", ())
         ]
         for path in touched:
             if path.startswith(prefix):
-                raise UnexpectedZooKeeperError(code, path)
+                raise UnexpectedZooKeeperError("NOAUTH", path)
 
     return hook
 

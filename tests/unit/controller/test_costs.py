@@ -18,11 +18,8 @@ def cluster_without_broker_3() -> tuple[World, ActiveController]:
     """Many partitions that have no leader because broker 3 is down, and one on broker 2."""
     world = World()
     world.start_broker(1, 2)
-    world.create_topic("gone", dict.fromkeys(range(MANY), (3,)))
-    world.create_topic("here", {0: (2,)})
-    for p in range(MANY):
-        world.set_state(TopicPartition("gone", p), 3, (3,), leader_epoch=5)
-    world.set_state(TopicPartition("here", 0), 2, (2,), leader_epoch=5)
+    world.create_led_topic("gone", dict.fromkeys(range(MANY), (3,)))
+    world.create_led_topic("here", {0: (2,)})
     active = world.fail_over()
     world.log.records.clear()
     world.driver.performed.clear()

@@ -55,10 +55,7 @@ class Life:
         self.client = take_rights(self.world)
         self.world.start_broker(1, 2, 3, 4)
         for topic, assignments in ASSIGNMENTS.items():
-            self.world.create_topic(topic, assignments, config={"retention.ms": "9"})
-            for partition, replicas in assignments.items():
-                tp = TopicPartition(topic, partition)
-                self.world.set_state(tp, replicas[0], replicas, leader_epoch=5)
+            self.world.create_led_topic(topic, assignments, config={"retention.ms": "9"})
         self.controller = self.world.controller()
 
     def events(self) -> Iterator[None]:

@@ -11,15 +11,10 @@ from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
-from regent.controller.state.context import ControllerContext
 from regent.controller.state.state_change_trail import StateChange
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
-from tests.support.broker_znodes import (
-    encode_isr_change_notification,
-    encode_preferred_replica_election,
-)
 from tests.unit.controller.driving import NEWEST, once
 from tests.unit.controller.world import T0, T1, World, active_of, two_partitions
 
@@ -39,12 +34,8 @@ def cluster(protocol: tuple[int, int] = NEWEST) -> tuple[World, KafkaController]
     return two_partitions(later_ms=LATER_MS, protocol=protocol)
 
 
-def context_of(controller: KafkaController) -> ControllerContext:
-    return active_of(controller).context
-
-
 def changes(controller: KafkaController, tp: TopicPartition) -> tuple[StateChange, ...]:
-    trail = context_of(controller).trail.partitions.get(tp)
+    trail = active_of(controller).context.trail.partitions.get(tp)
     return () if trail is None else trail.changes
 
 
@@ -63,7 +54,7 @@ def last_cause(controller: KafkaController, tp: TopicPartition) -> Cause:
 class TestBrokers:
     def test_a_crash_names_the_broker_with_its_session_and_when_it_was_observed(self) -> None:
         world, controller = cluster()
-        dead = context_of(controller).cluster.brokers[1]
+        dead = active_of(controller).context.cluster.brokers[1]
         world.stop_broker(1)
         world.deliver(controller)
         failed = CauseKind.BROKER_FAILED
@@ -79,102 +70,67 @@ class TestBrokers:
         world, controller = cluster()
         world.start_broker(4)
         world.deliver(controller)
-        assert context_of(controller).trail.broker_causes[4].kind is CauseKind.BROKER_STARTED
-        assert not context_of(controller).trail.partitions
+        assert active_of(controller).context.trail.broker_causes[4].kind is CauseKind.BROKER_STARTED
+        assert not active_of(controller).context.trail.partitions
 
 
-class TestIsrChanges:
-    def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
+def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told() -> None:
+    world, controller = cluster()
+    world.stop_broker(3)
 
-        def the_first_attempt_arrived() -> None:
-            world.set_state(T0, 1, (1, 2), leader_epoch=6, controller_epoch=1)
+    def the_first_attempt_arrived() -> None:
+        world.set_state(T0, 1, (1, 2), leader_epoch=6, controller_epoch=1)
 
-        world.driver.before = once(effects.Write, the_first_attempt_arrived)
-        world.deliver(controller)
-        (change,) = changes(controller, T0)
-        assert told(controller, T0) == [
-            Told(CauseKind.BROKER_FAILED, ChangeKind.OBSERVED, 1, (1, 2)),
-        ]
-        assert change.after == context_of(controller).cluster.leadership[T0]
-
-
-class TestElectionsOnRequest:
-    def test_a_preferred_leader_on_request(self) -> None:
-        world, controller = cluster()
-        world.set_state(T1, 3, (2, 3), leader_epoch=5)
-        notification = paths.isr_change_notification("isr_change_0000000001")
-        world.put(notification, encode_isr_change_notification([T1]))
-        world.deliver(controller)
-        world.put(paths.PREFERRED_REPLICA_ELECTION, encode_preferred_replica_election([T1]))
-        world.deliver(controller)
-        requested = CauseKind.ELECTION_REQUESTED
-        assert told(controller, T1)[-1] == Told(requested, ChangeKind.ELECTED_PREFERRED, 2, (2, 3))
-
-    def test_a_leader_that_the_balance_has_moved(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1)
-        world.deliver(controller)
-        world.start_broker(1)
-        world.deliver(controller)
-        state = world.state_of(T0)
-        epochs = {"leader_epoch": state.leader_epoch, "controller_epoch": state.controller_epoch}
-        world.set_state(T0, 2, (2, 3, 1), **epochs)
-        notification = paths.isr_change_notification("isr_change_0000000001")
-        world.put(notification, encode_isr_change_notification([T0]))
-        world.deliver(controller)
-        world.process(controller, e.AutoPreferredReplicaLeaderElection())
-        imbalance = CauseKind.LEADER_IMBALANCE
-        assert told(controller, T0)[-1] == Told(
-            imbalance, ChangeKind.ELECTED_PREFERRED, 1, (2, 3, 1)
-        )
+    world.driver.before = once(effects.Write, the_first_attempt_arrived)
+    world.deliver(controller)
+    (change,) = changes(controller, T0)
+    assert told(controller, T0) == [
+        Told(CauseKind.BROKER_FAILED, ChangeKind.OBSERVED, 1, (1, 2)),
+    ]
+    assert change.after == active_of(controller).context.cluster.leadership[T0]
 
 
-class TestTopics:
-    def test_a_topic_that_is_being_deleted_and_one_that_is(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(3)
-        world.deliver(controller)
-        world.mark_for_deletion("t")
-        world.deliver(controller)
-        assert told(controller, T0)[-1].cause is CauseKind.TOPIC_DELETION
-        assert "t" not in context_of(controller).trail.removed_topics
+def test_a_topic_that_is_being_deleted_and_one_that_is_gone() -> None:
+    world, controller = cluster()
+    world.stop_broker(3)
+    world.deliver(controller)
+    world.mark_for_deletion("t")
+    world.deliver(controller)
+    assert told(controller, T0)[-1].cause is CauseKind.TOPIC_DELETION
+    assert "t" not in active_of(controller).context.trail.removed_topics
 
-        world.delete(paths.topic("t"))
-        world.deliver(controller)
-        trail = context_of(controller).trail
-        assert T0 not in trail.partitions
-        assert trail.removed_topics["t"].kind is CauseKind.TOPIC_VANISHED
-
-
-class TestTheTerm:
-    def test_each_event_begins_a_cause_of_its_own_commands_included(self) -> None:
-        world, controller = cluster()
-        world.stop_broker(1)
-        world.deliver(controller)
-        world.driver.now_ms += 1
-        world.process(controller, e.CommandsReceived((DescribeTopicConfigs(("t",)),), "reply"))
-        state = context_of(controller).cluster.leadership[T0]
-        changed = msgspec.structs.replace(state, leader_epoch=9)
-        context_of(controller).cluster.set_leadership({T0: changed})
-        cause = last_cause(controller, T0)
-        assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
-        assert cause.time_ms == LATER_MS + 1
+    world.delete(paths.topic("t"))
+    world.deliver(controller)
+    trail = active_of(controller).context.trail
+    assert T0 not in trail.partitions
+    assert trail.removed_topics["t"].kind is CauseKind.TOPIC_VANISHED
 
 
-class TestReassignments:
-    def test_each_step_of_a_move_is_told(self) -> None:
-        world, controller = cluster((2, 6))
-        world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T1: (1, 3)}))
-        world.deliver(controller)
-        state = world.state_of(T1)
-        world.set_state(T1, 2, (2, 3, 1), leader_epoch=state.leader_epoch, controller_epoch=1)
-        world.deliver(controller)
-        reassignment = CauseKind.REASSIGNMENT
-        assert told(controller, T1) == [
-            Told(reassignment, ChangeKind.WRITTEN, 2, (2, 3)),
-            Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 2, (2, 3, 1)),
-            Told(reassignment, ChangeKind.ELECTED_REASSIGN, 1, (2, 3, 1)),
-            Told(reassignment, ChangeKind.REPLICA_OFFLINE, 1, (3, 1)),
-        ]
+def test_each_event_begins_a_cause_of_its_own_commands_included() -> None:
+    world, controller = cluster()
+    world.stop_broker(1)
+    world.deliver(controller)
+    world.driver.now_ms += 1
+    world.process(controller, e.CommandsReceived((DescribeTopicConfigs(("t",)),), "reply"))
+    state = active_of(controller).context.cluster.leadership[T0]
+    changed = msgspec.structs.replace(state, leader_epoch=9)
+    active_of(controller).context.cluster.set_leadership({T0: changed})
+    cause = last_cause(controller, T0)
+    assert (cause.kind, cause.event) == (CauseKind.OTHER, "CommandsReceived")
+    assert cause.time_ms == LATER_MS + 1
+
+
+def test_each_step_of_a_move_is_told() -> None:
+    world, controller = cluster((2, 6))
+    world.put(paths.REASSIGN_PARTITIONS, encode_reassign_partitions({T1: (1, 3)}))
+    world.deliver(controller)
+    state = world.state_of(T1)
+    world.set_state(T1, 2, (2, 3, 1), leader_epoch=state.leader_epoch, controller_epoch=1)
+    world.deliver(controller)
+    reassignment = CauseKind.REASSIGNMENT
+    assert told(controller, T1) == [
+        Told(reassignment, ChangeKind.WRITTEN, 2, (2, 3)),
+        Told(CauseKind.ISR_CHANGE, ChangeKind.OBSERVED, 2, (2, 3, 1)),
+        Told(reassignment, ChangeKind.ELECTED_REASSIGN, 1, (2, 3, 1)),
+        Told(reassignment, ChangeKind.REPLICA_OFFLINE, 1, (3, 1)),
+    ]

@@ -143,10 +143,15 @@ class World:
             self.run(process_topic_change(seen_by))
 
     def create_led_topic(
-        self, topic: str, assignments: Mapping[int, tuple[int, ...]], *, leader_epoch: int = 5
+        self,
+        topic: str,
+        assignments: Mapping[int, tuple[int, ...]],
+        *,
+        leader_epoch: int = 5,
+        config: Mapping[str, str] | None = None,
     ) -> None:
         """A topic whose partitions are led by their first replicas, with all of them in sync."""
-        self.create_topic(topic, assignments)
+        self.create_topic(topic, assignments, config=config)
         for partition, replicas in assignments.items():
             tp = TopicPartition(topic, partition)
             self.set_state(tp, replicas[0], replicas, leader_epoch=leader_epoch)
@@ -220,6 +225,10 @@ class World:
         assert node is not None, path
         return node
 
+    def epoch_of(self, broker_id: int) -> int:
+        """Epoch of a broker as its registration has it."""
+        return self.node(paths.broker_id(broker_id)).czxid
+
     def topic(self, topic: str) -> TopicZNode:
         """The stored assignment of a topic."""
         return decode_topic(topic, self.node(paths.topic(topic)).data)
@@ -287,6 +296,13 @@ class World:
         self.run(failover.on_controller_failover(active))
         return active
 
+    def lead(self) -> ActiveController:
+        """Fail over; what that has sent, done and logged is forgotten."""
+        active = self.fail_over()
+        self.forget()
+        self.log.records.clear()
+        return active
+
     def controller(self) -> KafkaController:
         """A controller process before its first event."""
         return KafkaController(self.config, log=self.log, chance=self.chance)
@@ -343,9 +359,7 @@ def two_partitions(
     if began_ms is not None:
         world.driver.now_ms = began_ms
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
-    world.set_state(TopicPartition("t", 0), 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(TopicPartition("t", 1), 2, (2, 3), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     controller = world.active_controller()
     world.driver.now_ms = later_ms
     return world, controller

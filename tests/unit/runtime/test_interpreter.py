@@ -71,17 +71,6 @@ async def test_an_error_is_thrown_into_the_core_at_its_await() -> None:
     assert process.server.get("/a") is None
 
 
-async def test_a_timer_delivers_its_event_once() -> None:
-    process = Process()
-
-    async def scenario() -> None:
-        await fx.ArmTimer("t", 0, e.Reelect())
-
-    await run(process, scenario())
-    await process.until(e.Reelect())
-    assert process.events == [e.Reelect()]
-
-
 async def test_a_timer_of_the_same_name_replaces_and_cancelling_disarms() -> None:
     process = Process()
 
@@ -134,14 +123,3 @@ async def test_the_standby_learns_of_a_resignation() -> None:
 
     await run(process, scenario())
     assert resignations == ["resigned"]
-
-
-async def test_answers_go_to_whoever_asked() -> None:
-    process = Process()
-    answers: list[Any] = []
-
-    async def scenario() -> None:
-        await fx.Respond(answers.append, ("fine",))
-
-    await run(process, scenario())
-    assert answers == [("fine",)]

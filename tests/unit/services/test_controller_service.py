@@ -77,36 +77,24 @@ class Controller:
         return raised
 
 
-async def test_whoever_stops_waiting_cannot_change_the_future_that_the_controller_answers(
+async def test_whoever_stops_waiting_gives_up_the_commands_and_leaves_the_future_to_be_answered(
     service: ControllerService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Else a cancellation between the controller's look and its answer ends its thread."""
     controller = Controller(service, monkeypatch)
     waiting = asyncio.create_task(service.submit(COMMANDS))
     await controller.arrived.wait()
-    (future,) = service._pending
-    waiting.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await waiting
-    assert not future.cancelled()
-    assert controller.answer() == []
-    assert future.result() == not_controller(COMMANDS)
-    assert not service._pending
-
-
-async def test_commands_that_nobody_waits_for_any_more_are_known_as_such(
-    service: ControllerService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    controller = Controller(service, monkeypatch)
-    waiting = asyncio.create_task(service.submit(COMMANDS))
-    await controller.arrived.wait()
     (event,) = controller.events
+    (future,) = service._pending
     assert not is_given_up(event.reply_to)
     waiting.cancel()
     with pytest.raises(asyncio.CancelledError):
         await waiting
     assert is_given_up(event.reply_to)
-    controller.answer()
+    assert not future.cancelled()
+    assert controller.answer() == []
+    assert future.result() == not_controller(COMMANDS)
+    assert not service._pending
 
 
 def test_one_that_is_not_started_yet_is_alive_and_not_ready(service: ControllerService) -> None:

@@ -91,26 +91,21 @@ def test_a_few_lost_answers_are_no_silence() -> None:
         suspicion_settings(settings(replica_silence_ms=900))
 
 
-class TestTls:
-    def test_all_files_are_needed(self, tmp_path: Path) -> None:
-        files = Authority(tmp_path).issue("regent")
-        with pytest.raises(ConfigurationError, match="replica_tls needs replica_tls_ca_file"):
-            replica_settings(
-                settings(
-                    replica_tls=True,
-                    replica_tls_certificate_file=files.certificate,
-                    replica_tls_key_file=files.key,
-                )
+@pytest.mark.parametrize(
+    ("ca_file", "message"),
+    [
+        pytest.param(None, "replica_tls needs replica_tls_ca_file", id="not given"),
+        pytest.param("missing", r"TLS between replicas.*missing", id="cannot be used"),
+    ],
+)
+def test_tls_needs_all_its_files(tmp_path: Path, ca_file: str | None, message: str) -> None:
+    files = Authority(tmp_path).issue("regent")
+    with pytest.raises(ConfigurationError, match=message):
+        replica_settings(
+            settings(
+                replica_tls=True,
+                replica_tls_ca_file=None if ca_file is None else tmp_path / ca_file,
+                replica_tls_certificate_file=files.certificate,
+                replica_tls_key_file=files.key,
             )
-
-    def test_files_that_cannot_be_used_are_named(self, tmp_path: Path) -> None:
-        files = Authority(tmp_path).issue("regent")
-        with pytest.raises(ConfigurationError, match=r"TLS between replicas.*missing"):
-            replica_settings(
-                settings(
-                    replica_tls=True,
-                    replica_tls_ca_file=tmp_path / "missing",
-                    replica_tls_certificate_file=files.certificate,
-                    replica_tls_key_file=files.key,
-                )
-            )
+        )

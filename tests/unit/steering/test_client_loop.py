@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 
 import pytest
 
@@ -44,15 +44,6 @@ from tests.unit.steering.client_world import ClientWorld
 T0 = TopicPartition("t", 0)
 THROTTLED = "leader.replication.throttled.replicas"
 RATE = "leader.replication.throttled.rate"
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[ClientWorld]:
-    world = ClientWorld()
-    world.create_topic("t", (1, 2), (2, 1))
-    async with world:
-        await world.known()
-        yield world
 
 
 def only(outcomes: Sequence[Outcome]) -> Outcome:

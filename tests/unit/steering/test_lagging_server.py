@@ -3,10 +3,6 @@ answers is older than what others have written."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest
-
 from regent.controller.commands import (
     Accepted,
     CreatePartitions,
@@ -18,28 +14,19 @@ from regent.zk_data import paths
 from regent.zk_data.operations import Delete
 from tests.unit.steering.client_world import ClientWorld
 
-T0 = TopicPartition("t", 0)
-
-
-@pytest.fixture
-async def world() -> AsyncIterator[ClientWorld]:
-    world = ClientWorld()
-    world.create_topic("t", (1,))
-    async with world:
-        await world.known()
-        yield world
+PARTITIONS = (TopicPartition("t", 0), TopicPartition("t", 1))
 
 
 def create_again(world: ClientWorld) -> None:
-    """Somebody deletes topic t, and creates one of that name on another broker."""
+    """Somebody deletes topic t, and creates one of that name on other brokers."""
     for path in (
-        paths.partition_state(T0),
-        paths.topic_partition(T0),
+        *map(paths.partition_state, PARTITIONS),
+        *map(paths.topic_partition, PARTITIONS),
         paths.topic_partitions("t"),
         paths.topic("t"),
     ):
         world.admin.multi([Delete(path)])
-    world.create_topic("t", (2,))
+    world.create_topic("t", (2, 3))
 
 
 async def test_a_topic_that_was_created_again_is_not_deleted(world: ClientWorld) -> None:
@@ -56,8 +43,8 @@ async def test_a_topic_that_was_created_again_keeps_its_replicas_when_it_grows(
 ) -> None:
     """The node of the former topic had the same version."""
     world.connections.zookeeper.missed = lambda: create_again(world)
-    assert await world.submit(CreatePartitions("t", 2)) == (Accepted(),)
-    assert world.topic("t").assignments[0] == ReplicaAssignment((2,))
+    assert await world.submit(CreatePartitions("t", 3)) == (Accepted(),)
+    assert world.topic("t").assignments[0] == ReplicaAssignment((2, 3))
 
 
 async def test_a_transaction_that_is_refused_is_the_refusal_of_commands_only(

@@ -32,37 +32,29 @@ THROTTLED = "leader.replication.throttled.replicas"
     ],
 )
 async def test_replicas_are_throttled_only_if_they_may_be_on_their_way(
-    failure: Exception, stays: bool
+    world: ClientWorld, failure: Exception, stays: bool
 ) -> None:
-    world = ClientWorld()
-    world.create_topic("t", (1, 2))
-    async with world:
-        await world.known()
-        world.controller.failure = failure
-        (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-        assert isinstance(outcome, Rejected)
-        assert (THROTTLED in world.config(paths.topic_config("t"))) is stays
-        assert bool(world.server.children(THROTTLED_TOPICS)) is stays
+    world.controller.failure = failure
+    (outcome,) = await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
+    assert isinstance(outcome, Rejected)
+    assert (THROTTLED in world.config(paths.topic_config("t"))) is stays
+    assert bool(world.server.children(THROTTLED_TOPICS)) is stays
 
 
 @pytest.mark.parametrize(
     "failure", [BrokerRefusedError("no right"), BrokerQuestionError("it closed the connection")]
 )
 async def test_what_goes_on_as_its_cancellation_is_not_answered_stays_throttled(
-    failure: Exception,
+    world: ClientWorld, failure: Exception
 ) -> None:
-    world = ClientWorld()
-    world.create_topic("t", (1, 2))
-    async with world:
-        await world.known()
-        world.loop.set_serving(True)
-        await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
-        cancellation = AlterPartitionReassignments({T0: None}, throttle=1000)
-        world.controller.failure = failure
-        (outcome,) = await world.submit(cancellation)
-        assert isinstance(outcome, Rejected)
-        assert world.topic("t").assignments[0].is_being_reassigned
-        assert THROTTLED in world.config(paths.topic_config("t"))
-        world.controller.failure = None
-        await world.submit(cancellation)
-        await world.until(lambda: THROTTLED not in world.config(paths.topic_config("t")))
+    world.loop.set_serving(True)
+    await world.submit(AlterPartitionReassignments({T0: (3, 2)}, throttle=1000))
+    cancellation = AlterPartitionReassignments({T0: None}, throttle=1000)
+    world.controller.failure = failure
+    (outcome,) = await world.submit(cancellation)
+    assert isinstance(outcome, Rejected)
+    assert world.topic("t").assignments[0].is_being_reassigned
+    assert THROTTLED in world.config(paths.topic_config("t"))
+    world.controller.failure = None
+    await world.submit(cancellation)
+    await world.until(lambda: THROTTLED not in world.config(paths.topic_config("t")))

@@ -5,21 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from regent.model.active_regent import ActiveRegent, ServedResources
-from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
 from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import cluster, config, controller, features, notifications
 from regent.zk_data.features import FeatureStatus, FeatureZNode
 from regent.zk_data.preferred_replica_election import decode_preferred_replica_election
 from tests.support.broker_znodes import (
-    encode_isr_change_notification,
     encode_log_dir_event,
     encode_preferred_replica_election,
 )
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
 NODE = "/node"
-PARTITIONS = st.builds(TopicPartition, st.text(min_size=1, max_size=9), st.integers(0, 2**31 - 1))
 
 
 def test_controller() -> None:
@@ -33,9 +30,6 @@ def test_controller() -> None:
     assert controller.decode_election_path(ours) == "/a"
     assert controller.decode_election_path(b'{"brokerid":3}') is None
     assert controller.decode_election_path(b"?") is None
-    for data in (b"3", b"{}", b'{"brokerid":"3"}', b""):
-        with pytest.raises(MalformedZNodeError, match=r"^/controller: "):
-            controller.decode_controller(data)
 
 
 _SERVED = ServedResources("kafka/regent", ("shop", "web"), "east", is_default=True)
@@ -77,21 +71,10 @@ def test_controller_epoch_round_trip(epoch: int) -> None:
     assert controller.decode_controller_epoch(data) == epoch
 
 
-@pytest.mark.parametrize(
-    "data",
-    [b"", b" 1", b"1 ", b"1_0", b"-1", b"2147483647", b"0x1", b"\xff", b"9" * 5000, "²".encode()],
-)
-def test_malformed_controller_epoch(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/controller_epoch: "):
-        controller.decode_controller_epoch(data)
-
-
 def test_cluster_id() -> None:
     data = b'{"version":"1","id":"7AgOyGVbSTSbUO0JmqT8TA"}'
     assert cluster.decode_cluster_id(data) == "7AgOyGVbSTSbUO0JmqT8TA"
     assert encode_cluster_id("7AgOyGVbSTSbUO0JmqT8TA") == data
-    with pytest.raises(MalformedZNodeError):
-        cluster.decode_cluster_id(b'{"version":"1"}')
 
 
 @given(st.dictionaries(st.text(max_size=9), st.text(max_size=9), max_size=4))
@@ -105,9 +88,6 @@ def test_entity_config() -> None:
     assert config.decode_entity_config(NODE, b"") == {}
     assert config.decode_entity_config(NODE, b"{}") == {}
     assert config.encode_entity_config({"a": "b"}) == b'{"version":1,"config":{"a":"b"}}'
-    for data in (b"x", b"[]", b'{"config":{"a":1}}', b'{"config":["a"]}'):
-        with pytest.raises(MalformedZNodeError, match=r"^/node: "):
-            config.decode_entity_config(NODE, data)
 
 
 @pytest.mark.parametrize(
@@ -127,44 +107,15 @@ def test_config_change(data: bytes, entity_type: str, entity_name: str) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{}",
-        b'{"version":3,"entity_path":"topics/t"}',
-        b'{"version":2}',
-        b'{"version":2,"entity_path":"topics"}',
-        b'{"version":2,"entity_path":"topics/"}',
-        b'{"version":1,"entity_type":"topics"}',
-        b'{"version":"2","entity_path":"topics/t"}',
-    ],
-)
-def test_malformed_config_change(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
-        config.decode_config_change(NODE, data)
-
-
-@given(st.lists(PARTITIONS, max_size=5, unique=True).map(tuple))
-def test_lists_of_partitions_round_trip(partitions: tuple[TopicPartition, ...]) -> None:
-    data = encode_isr_change_notification(partitions)
-    assert notifications.decode_isr_change_notification(NODE, data) == partitions
-
-
 def test_isr_change_notification() -> None:
     data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":0}]}'
     assert notifications.decode_isr_change_notification(NODE, data) == (T0,)
-    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
-        notifications.decode_isr_change_notification(NODE, b'{"partitions":[1]}')
 
 
 def test_log_dir_event() -> None:
     data = b'{"version":1,"broker":3,"event":1}'
     assert notifications.decode_log_dir_event(NODE, data) == 3
     assert encode_log_dir_event(3) == data
-    for malformed in (b"", b"{}", b'{"broker":-1}', b'{"broker":"3"}'):
-        with pytest.raises(MalformedZNodeError, match=r"^/node: "):
-            notifications.decode_log_dir_event(NODE, malformed)
 
 
 @pytest.mark.parametrize(
@@ -187,37 +138,8 @@ def test_feature(data: bytes, feature: FeatureZNode) -> None:
     assert features.encode_feature(feature) == data
 
 
-@pytest.mark.parametrize(
-    "data",
-    [
-        b"",
-        b"{}",
-        b'{"version":1}',
-        b'{"version":3,"status":1}',
-        b'{"version":1,"status":2}',
-        b'{"version":1,"status":1,"features":{"f":{}}}',
-        b'{"version":1,"status":1,"features":{"f":3}}',
-    ],
-)
-def test_malformed_feature(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/feature: "):
-        features.decode_feature(data)
-
-
 def test_preferred_replica_election() -> None:
     data = b'{"version":1,"partitions":[{"topic":"t","partition":0},{"topic":"t","partition":1}]}'
     assert decode_preferred_replica_election(NODE, data) == (T0, T1)
     assert encode_preferred_replica_election([T0, T1]) == data
     assert decode_preferred_replica_election(NODE, data.replace(b"1}]", b"0}]")) == (T0,)
-
-
-@given(st.lists(PARTITIONS, unique=True))
-def test_preferred_replica_election_round_trip(partitions: list[TopicPartition]) -> None:
-    data = encode_preferred_replica_election(partitions)
-    assert decode_preferred_replica_election(NODE, data) == tuple(partitions)
-
-
-@pytest.mark.parametrize("data", [b"", b"{}", b"[]", b'{"partitions":[{"topic":"t"}]}', b"\xff"])
-def test_malformed_preferred_replica_election(data: bytes) -> None:
-    with pytest.raises(MalformedZNodeError, match=r"^/node: "):
-        decode_preferred_replica_election(NODE, data)

@@ -6,10 +6,6 @@ from hypothesis import strategies as st
 
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
-from tests.support.broker_znodes import (
-    isr_change_notification_prefix,
-    log_dir_event_notification_prefix,
-)
 
 TOPIC_NAMES = st.from_regex(r"[a-zA-Z0-9._-]{1,40}", fullmatch=True)
 PARTITIONS = st.integers(0, 2**31 - 1)
@@ -62,25 +58,6 @@ def test_other_children_of_broker_ids_are_no_brokers(child: str) -> None:
     assert paths.broker_id_of(child) is None
     assert paths.broker_of(f"/brokers/ids/{child}") is None
     assert paths.broker_of(f"/brokers/topics/{child}") is None
-
-
-def test_sequential_children_belong_to_what_is_watched() -> None:
-    for prefix, parent, child in [
-        (
-            isr_change_notification_prefix(),
-            paths.ISR_CHANGE_NOTIFICATION,
-            paths.isr_change_notification,
-        ),
-        (
-            log_dir_event_notification_prefix(),
-            paths.LOG_DIR_EVENT_NOTIFICATION,
-            paths.log_dir_event_notification,
-        ),
-        (paths.config_change_prefix(), paths.CONFIG_CHANGES, paths.config_change),
-    ]:
-        created = prefix + "0000000007"
-        assert child(created.rpartition("/")[2]) == created
-        assert created.rpartition("/")[0] == parent
 
 
 def test_config_paths() -> None:

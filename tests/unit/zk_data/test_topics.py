@@ -75,14 +75,6 @@ def test_a_state_as_kafka_wrote_it() -> None:
     assert encode_partition_state(state) == data
 
 
-def test_recovering() -> None:
-    data = (
-        b'{"controller_epoch":12,"leader":2,"leader_recovery_state":1,"version":1,'
-        b'"leader_epoch":33,"isr":[2]}'
-    )
-    assert decode_partition_state(STATE_PATH, znode(data)).leader_recovery_state == 1
-
-
 def state_json(**changes: object) -> bytes:
     members: dict[str, object] = {
         "version": 1,

@@ -24,7 +24,6 @@ from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
-from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.world import World, active_of, leader_and_isr, stop_replica
 
 LED, FOLLOWED, SINGLE, ELSEWHERE = (TopicPartition("t", p) for p in range(4))
@@ -35,18 +34,14 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     """Broker 1 leads LED and SINGLE, follows FOLLOWED, and does not host ELSEWHERE."""
     world = World(**settings)
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 2, 3), 1: (2, 1), 2: (1,), 3: (2, 3)})
-    world.set_state(LED, 1, (1, 2, 3), leader_epoch=5)
-    world.set_state(FOLLOWED, 2, (2, 1), leader_epoch=5)
-    world.set_state(SINGLE, 1, (1,), leader_epoch=5)
-    world.set_state(ELSEWHERE, 2, (2, 3), leader_epoch=5)
-    return world, fail_over(world)
+    world.create_led_topic("t", {0: (1, 2, 3), 1: (2, 1), 2: (1,), 3: (2, 3)})
+    return world, world.lead()
 
 
 def shut_down(
     world: World, active: ActiveController, *broker_ids: int
 ) -> list[ControlledShutdownResult]:
-    commands = [ControlledShutdown(b, epoch_of(world, b)) for b in broker_ids]
+    commands = [ControlledShutdown(b, world.epoch_of(b)) for b in broker_ids]
     return results(world, active, *commands)
 
 
@@ -169,7 +164,7 @@ class TestOneBroker:
 class TestWhoAsks:
     def test_an_earlier_life_of_the_broker_is_refused(self) -> None:
         world, active = cluster()
-        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) - 1))
+        (result,) = results(world, active, ControlledShutdown(1, world.epoch_of(1) - 1))
         assert result.error_code == STALE_BROKER_EPOCH
         assert result.message
         assert not active.context.shutting_down_broker_ids
@@ -200,12 +195,12 @@ class TestWhoAsks:
             world.bounce_broker(1)
         (result,) = shut_down(world, active, restarted)
         assert result.error_code == NONE
-        assert active.context.cluster.brokers[restarted].epoch == epoch_of(world, restarted)
+        assert active.context.cluster.brokers[restarted].epoch == world.epoch_of(restarted)
         assert active.context.shutting_down_broker_ids == {restarted}
 
     def test_an_epoch_that_is_not_registered_yet_is_not_available(self) -> None:
         world, active = cluster()
-        (result,) = results(world, active, ControlledShutdown(1, epoch_of(world, 1) + 1))
+        (result,) = results(world, active, ControlledShutdown(1, world.epoch_of(1) + 1))
         assert result.error_code == BROKER_NOT_AVAILABLE
         assert not active.context.shutting_down_broker_ids
 

@@ -81,13 +81,6 @@ class TestFeatures:
         assert feature.version == version
         assert node.version == int(before is not None and (before, 1) != (status, version))
 
-    def test_a_change_of_the_protocol_turns_them_on(self) -> None:
-        world = cluster(protocol=(2, 6))
-        active = world.fail_over()
-        world.run(process_inter_broker_protocol_change(active, (2, 7)))
-        node = world.node(paths.FEATURE)
-        assert decode_feature(node.data).status is FeatureStatus.ENABLED
-
     @pytest.mark.parametrize(("before", "after"), [((2, 8), (3, 9)), ((3, 9), (2, 8))])
     def test_a_change_of_the_protocol_changes_the_layout_and_keeps_what_is_finalized(
         self, before: tuple[int, int], after: tuple[int, int]

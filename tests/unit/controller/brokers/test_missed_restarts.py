@@ -93,9 +93,7 @@ def test_a_look_at_all_partitions_gives_way_to_others(monkeypatch: pytest.Monkey
     """States may stay older than registrations for ever."""
     world = World()
     world.start_broker(1, 2, 3)
-    world.create_topic("u", dict.fromkeys(range(100), (1, 2)))
-    for n in range(100):
-        world.set_state(TopicPartition("u", n), 1, (1, 2), leader_epoch=5)
+    world.create_led_topic("u", dict.fromkeys(range(100), (1, 2)))
     active = restart(world, 1, 2).fail_over()
     monkeypatch.setattr(giving_way, "PART", 10)
     monkeypatch.setattr(missed_restarts, "PART", 10)

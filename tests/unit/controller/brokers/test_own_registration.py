@@ -25,19 +25,6 @@ OWN = paths.broker_id(CONTROLLER_ID)
 OLD, NEW = ((2, 8),), ((3, 0), (3, 1))
 
 
-def answer(
-    controller: KafkaController,
-    broker_id: int,
-    versions: tuple[tuple[int, int], ...],
-    *,
-    has_answered: bool = True,
-) -> e.BrokerFactsLearned:
-    """A broker answers what it runs."""
-    broker_epoch = active_of(controller).context.cluster.brokers[broker_id].epoch
-    facts = BrokerFacts(broker_id=broker_id, versions=versions, has_answered=has_answered)
-    return e.BrokerFactsLearned(broker_epoch, facts)
-
-
 def learn(
     world: World,
     controller: KafkaController,
@@ -46,8 +33,10 @@ def learn(
     *,
     has_answered: bool = True,
 ) -> None:
-    """The answer of a broker, and what follows from it, is processed."""
-    world.process(controller, answer(controller, broker_id, versions, has_answered=has_answered))
+    """A broker answers what it runs; that, and what follows from it, is processed."""
+    broker_epoch = active_of(controller).context.cluster.brokers[broker_id].epoch
+    facts = BrokerFacts(broker_id=broker_id, versions=versions, has_answered=has_answered)
+    world.process(controller, e.BrokerFactsLearned(broker_epoch, facts))
     world.deliver(controller)
 
 
@@ -148,7 +137,7 @@ def test_it_is_written_under_the_fence() -> None:
     world.start_broker(1)
     controller = world.active_controller()
     world.elect_rival(9)
-    world.process(controller, answer(controller, 1, OLD))
+    learn(world, controller, 1, OLD)
     assert not world.exists(OWN)
     assert controller.active is None
 

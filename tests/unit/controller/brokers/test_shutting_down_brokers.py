@@ -30,7 +30,6 @@ from tests.support.broker_znodes import (
     isr_change_notification_prefix,
     log_dir_event_notification_prefix,
 )
-from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
 OVERDUE = "shutdown of broker 1"
@@ -41,11 +40,11 @@ def cluster() -> tuple[World, ActiveController]:
     world = World()
     world.start_broker(1, 2, 3)
     world.create_led_topic("t", {0: (1, 2), 1: (2, 1, 3)})
-    return world, fail_over(world)
+    return world, world.lead()
 
 
 def shut_down(world: World, active: ActiveController, *broker_ids: int) -> None:
-    commands = [ControlledShutdown(b, epoch_of(world, b)) for b in broker_ids]
+    commands = [ControlledShutdown(b, world.epoch_of(b)) for b in broker_ids]
     for outcome in world.run(process_commands(active, commands)):
         assert isinstance(outcome, Accepted)
         assert isinstance(outcome.result, ControlledShutdownResult)
@@ -68,7 +67,7 @@ def answer(
     world: World, active: ActiveController, broker_id: int = 1, *, error_code: int = 0
 ) -> None:
     response = UpdateMetadataResponse(
-        broker_id, error_code, active.context.term.epoch, epoch_of(world, broker_id)
+        broker_id, error_code, active.context.term.epoch, world.epoch_of(broker_id)
     )
     world.run(answers.process_update_metadata_response(active, response))
 
@@ -78,15 +77,15 @@ class TestFailover:
         world, active = cluster()
         shut_down(world, active, 1)
         node = world.node(SHUTTING_DOWN.path(1))
-        assert node.data == encode_broker_note(epoch_of(world, 1))
+        assert node.data == encode_broker_note(world.epoch_of(1))
         state = world.node(paths.partition_state(T0))
         assert node.czxid < state.mzxid
 
     def test_a_successor_goes_on_where_the_predecessor_was_cut_short(self) -> None:
         world, _ = cluster()
-        note = encode_broker_note(epoch_of(world, 1))
+        note = encode_broker_note(world.epoch_of(1))
         world.put(SHUTTING_DOWN.path(1), note)
-        active = fail_over(world)
+        active = world.lead()
         assert active.context.shutting_down_broker_ids == {1}
         assert active.context.live_broker_ids == (2, 3)
         assert world.state(T0) == LeaderAndIsr(2, 6, (2,), 2, 1)
@@ -109,10 +108,10 @@ class TestFailover:
 
     def test_notes_about_brokers_that_are_gone_or_restarted_are_deleted(self) -> None:
         world, _ = cluster()
-        world.put(SHUTTING_DOWN.path(1), encode_broker_note(epoch_of(world, 1) - 1))
+        world.put(SHUTTING_DOWN.path(1), encode_broker_note(world.epoch_of(1) - 1))
         world.put(SHUTTING_DOWN.path(2), b"{")
         world.put(SHUTTING_DOWN.path(9), encode_broker_note(5))
-        active = fail_over(world)
+        active = world.lead()
         assert not active.context.shutting_down_broker_ids
         assert noted(world) == []
         assert world.state(T0) == LeaderAndIsr(1, 5, (1, 2), 0, 0)

@@ -19,7 +19,6 @@ from regent.controller.commands import (
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import TopicPartition
-from tests.unit.controller.brokers.stopping import epoch_of, fail_over
 from tests.unit.controller.world import World, leader_and_isr
 
 TP = TopicPartition("t", 0)
@@ -33,8 +32,8 @@ def cluster() -> tuple[World, ActiveController]:
     world.start_broker(1, 2, 3, 4)
     world.create_topic("t", {0: (2, 3, 1)})
     world.set_state(TP, 3, (2, 3, 1), leader_epoch=5)
-    active = fail_over(world)
-    command(world, active, ControlledShutdown(STOPPING, epoch_of(world, STOPPING)))
+    active = world.lead()
+    command(world, active, ControlledShutdown(STOPPING, world.epoch_of(STOPPING)))
     world.driver.take_sent()
     return world, active
 

@@ -15,7 +15,6 @@ from regent.controller.view import UnassignedReplica
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.observability.metrics import gauges_of
 from regent.protocol.control_requests import DescribeLogDirsResponse
-from tests.unit.controller.brokers.stopping import fail_over
 from tests.unit.controller.world import World, stop_replica
 
 TIMER = "unassigned replicas"
@@ -28,7 +27,7 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     world = World(**settings)
     world.start_broker(1, 2, 3)
     world.create_led_topic("t", {0: (1, 2)})
-    return world, fail_over(world)
+    return world, world.lead()
 
 
 def answer(

@@ -24,9 +24,7 @@ def cluster(*topics: str) -> tuple[World, ActiveController]:
     for topic in topics:
         world.create_topic(topic, {0: (2, 1)})
         world.set_state(TopicPartition(topic, 0), 2, (2,), leader_epoch=5)
-    active = world.fail_over()
-    world.forget()
-    return world, active
+    return world, world.lead()
 
 
 def configure(world: World, path: str, value: str | None) -> None:

@@ -15,6 +15,7 @@ from regent.controller.elections.auto_leader_balance import (
     process_auto_preferred_replica_leader_election,
 )
 from regent.controller.events import LeaderBalanceUncounted
+from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from tests.unit.controller.world import World
@@ -32,12 +33,6 @@ def cluster(led_by_others: int, *, partitions: int = 20, **settings: Any) -> Wor
         leader = 2 if p < led_by_others else 1
         world.set_state(TopicPartition("t", p), leader, (1, 2), leader_epoch=5)
     return world
-
-
-def fail_over(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.forget()
-    return active
 
 
 def check(world: World, active: ActiveController) -> None:
@@ -62,18 +57,17 @@ class TestTimer:
         assert TIMER not in world.driver.timers
 
 
-class TestThreshold:
-    @pytest.mark.parametrize(
-        ("led_by_others", "percentage", "moved"),
-        [(3, None, 3), (2, None, 0), (1, 0, 1), (1, 4, 1), (1, 5, 0), (1, 100, 0)],
-    )
-    def test_more_than_a_percentage_which_is_ten_by_default_is_out_of_balance(
-        self, led_by_others: int, percentage: int | None, moved: int
-    ) -> None:
-        settings: dict[str, Any] = {"leader_imbalance_per_broker_percentage": percentage}
-        world = cluster(led_by_others, **({} if percentage is None else settings))
-        check(world, fail_over(world))
-        assert led_by(world, 1) == 20 - led_by_others + moved
+@pytest.mark.parametrize(
+    ("led_by_others", "percentage", "moved"),
+    [(3, None, 3), (2, None, 0), (1, 0, 1), (1, 4, 1), (1, 5, 0), (1, 100, 0)],
+)
+def test_more_than_a_percentage_which_is_ten_by_default_is_out_of_balance(
+    led_by_others: int, percentage: int | None, moved: int
+) -> None:
+    settings: dict[str, Any] = {"leader_imbalance_per_broker_percentage": percentage}
+    world = cluster(led_by_others, **({} if percentage is None else settings))
+    check(world, world.lead())
+    assert led_by(world, 1) == 20 - led_by_others + moved
 
 
 class TestCandidates:
@@ -81,7 +75,7 @@ class TestCandidates:
         world = cluster(20)
         lagging = TopicPartition("t", 7)
         world.set_state(lagging, 2, (2,), leader_epoch=5)
-        active = fail_over(world)
+        active = world.lead()
         active.context.set_replicas_on_offline_dirs(1, [TopicPartition("t", 8)])
         check(world, active)
         assert led_by(world, 2) == 2
@@ -89,7 +83,7 @@ class TestCandidates:
 
     def test_a_partition_that_the_broker_refuses_stays_where_it_is_served(self) -> None:
         world = cluster(20)
-        active = fail_over(world)
+        active = world.lead()
         refused = {TopicPartition("t", 7): "UNKNOWN_SERVER_ERROR"}
         active.context.refusals.update(1, refused=refused, done=())
         check(world, active)
@@ -97,7 +91,7 @@ class TestCandidates:
 
     def test_no_partition_goes_to_a_broker_that_would_not_learn_of_it(self) -> None:
         world = cluster(20)
-        active = fail_over(world)
+        active = world.lead()
         world.driver.silent = (1,)
         check(world, active)
         assert led_by(world, 2) == 20
@@ -112,7 +106,7 @@ class TestCandidates:
         world = cluster(20)
         if not leaving:
             world.stop_broker(1)
-        active = fail_over(world)
+        active = world.lead()
         if leaving:
             active.context.mark_shutting_down(1)
         check(world, active)
@@ -121,7 +115,7 @@ class TestCandidates:
 
     def test_a_topic_that_is_being_deleted_is_left_out(self) -> None:
         world = cluster(20)
-        active = fail_over(world)
+        active = world.lead()
         active.context.queue_topic_for_deletion("t")
         check(world, active)
         assert led_by(world, 1) == 0
@@ -133,19 +127,24 @@ class TestCandidates:
         moving = ReplicaAssignment((1, 2, 3), adding_replicas=(3,))
         world.create_topic("u", {0: moving})
         world.set_state(tp, 2, (2, 1), leader_epoch=5)
-        active = fail_over(world)
+        active = world.lead()
         assert movable_leaders(active.context, 0) == [tp]
 
 
 def test_a_check_writes_what_is_imbalanced_and_nothing_else() -> None:
     world = cluster(3)
-    active = fail_over(world)
+    active = world.lead()
     check(world, active)
     assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
     (write,) = (x for x in world.driver.performed if isinstance(x, effects.Write))
     assert [operation.path for operation in write.operations] == [
         paths.partition_state(TopicPartition("t", p)) for p in range(3)
     ]
+    (change,) = active.context.trail.partitions[TopicPartition("t", 0)].changes
+    assert (change.kind, change.cause.kind) == (
+        ChangeKind.ELECTED_PREFERRED,
+        CauseKind.LEADER_IMBALANCE,
+    )
     world.driver.performed.clear()
     check(world, active)
     assert [type(x) for x in world.driver.performed] == [effects.ArmTimer]

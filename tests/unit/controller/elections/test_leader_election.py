@@ -35,14 +35,7 @@ def cluster() -> tuple[World, ActiveController]:
     world.set_state(T0, 2, (2, 3, 1), leader_epoch=5)
     world.set_state(T1, 2, (2, 3), leader_epoch=5)
     world.set_state(T2, 9, (9,), leader_epoch=5)
-    return world, fail_over(world)
-
-
-def fail_over(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.forget()
-    world.log.records.clear()
-    return active
+    return world, world.lead()
 
 
 def elect(
@@ -126,7 +119,7 @@ class TestUnclean:
         world.create_topic("dead", {0: (8, 9)})
         dead = TopicPartition("dead", 0)
         world.set_state(dead, 9, (9,), leader_epoch=5)
-        active = fail_over(world)
+        active = world.lead()
         assert code_of(world, active, UNCLEAN, dead) == ELIGIBLE_LEADERS_NOT_AVAILABLE
         assert active.context.partition_state(dead) is PartitionState.OFFLINE
 
@@ -156,7 +149,7 @@ class TestRefusals:
     ) -> None:
         world, active = cluster()
         world.create_topic("unborn", {0: (8, 9)})
-        active = fail_over(world)
+        active = world.lead()
         unborn = TopicPartition("unborn", 0)
         assert code_of(world, active, election_type, unborn) == code
         assert world.state(unborn) is None
@@ -167,7 +160,7 @@ class TestRefusals:
         world.start_broker(1, 2)
         world.create_topic("t", {0: (1, 2)})
         world.put(paths.partition_state(T0), b"{")
-        active = fail_over(world)
+        active = world.lead()
         assert list(active.context.elections_to_repeat) == [T0]
         world.set_state(T0, 2, (2,), leader_epoch=5)
         assert code_of(world, active, PREFERRED, T0) == PREFERRED_LEADER_NOT_AVAILABLE

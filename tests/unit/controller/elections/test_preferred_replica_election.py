@@ -8,11 +8,12 @@ from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
+from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
 from tests.unit.controller.driving import once
-from tests.unit.controller.world import T0, T1, World
+from tests.unit.controller.world import T0, T1, World, active_of
 
 PATH = paths.PREFERRED_REPLICA_ELECTION
 UNBORN = TopicPartition("unborn", 0)
@@ -51,6 +52,9 @@ def test_the_watch_reports_the_next_request_and_the_one_after() -> None:
         assert e.ReplicaLeaderElection() in world.deliver(controller)
         assert leaders(world) == expected
         assert not world.exists(PATH)
+        (change,) = active_of(controller).context.trail.partitions[tp].changes
+        assert change.kind is ChangeKind.ELECTED_PREFERRED
+        assert change.cause.kind is CauseKind.ELECTION_REQUESTED
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b'{"version":1}', b'{"partitions":{}}'])
@@ -109,16 +113,15 @@ def test_a_request_that_was_replaced_meanwhile_is_carried_out_next() -> None:
     assert not world.exists(PATH)
 
 
-class TestFailover:
-    def test_a_pending_request_is_carried_out_after_the_deletions_were_resumed(self) -> None:
-        world = cluster()
-        world.create_topic("u", {0: (1, 2)})
-        world.set_state(TopicPartition("u", 0), 2, (2, 1), leader_epoch=5)
-        world.mark_for_deletion("t")
-        request(world, T0, TopicPartition("u", 0))
-        active = world.fail_over()
-        assert active.context.topics_with_deletion_started == {"t": None}
-        assert active.context.cluster.leadership[TopicPartition("u", 0)].leader == 1
-        (line,) = (r.fields for r in world.log.records if r.message == "Preferred replica election")
-        assert line["outcomes"] == {"INVALID_TOPIC_EXCEPTION": 1, "NONE": 1}
-        assert not world.exists(PATH)
+def test_a_failover_carries_a_request_out_after_the_deletions_were_resumed() -> None:
+    world = cluster()
+    world.create_topic("u", {0: (1, 2)})
+    world.set_state(TopicPartition("u", 0), 2, (2, 1), leader_epoch=5)
+    world.mark_for_deletion("t")
+    request(world, T0, TopicPartition("u", 0))
+    active = world.fail_over()
+    assert active.context.topics_with_deletion_started == {"t": None}
+    assert active.context.cluster.leadership[TopicPartition("u", 0)].leader == 1
+    (line,) = (r.fields for r in world.log.records if r.message == "Preferred replica election")
+    assert line["outcomes"] == {"INVALID_TOPIC_EXCEPTION": 1, "NONE": 1}
+    assert not world.exists(PATH)

@@ -56,9 +56,7 @@ def cluster(**states: Any) -> tuple[World, ActiveController]:
     world.create_topic("t", {0: (1, 2, 3), 1: (2, 1, 3)}, topic_id=ID)
     world.set_state(T0, 1, (1, 2), leader_epoch=EPOCH, **states)
     world.set_state(T1, 2, (2, 1), leader_epoch=EPOCH)
-    active = world.fail_over()
-    world.forget()
-    return world, active
+    return world, world.lead()
 
 
 def request(

@@ -18,9 +18,7 @@ def cluster() -> tuple[World, ActiveController]:
     world = World()
     world.start_broker(1, 2)
     world.create_led_topic("t", {0: (1, 2), 1: (2, 1)})
-    active = world.fail_over()
-    world.forget()
-    return world, active
+    return world, world.lead()
 
 
 def notify(world: World, number: int, *partitions: TopicPartition) -> str:

@@ -137,20 +137,19 @@ def test_leaders_of_newer_releases_lose_nothing() -> None:
     assert notes(world) == []
 
 
-class TestNotesForSuccessors:
-    def test_one_is_written_before_a_leader_epoch_that_may_overtake_an_answer(self) -> None:
-        world, active = cluster()
-        ask(world, active, request(active, change(1, 2, 3)))
-        seen: list[list[str]] = []
+def test_a_note_is_written_before_a_leader_epoch_that_may_overtake_an_answer() -> None:
+    world, active = cluster()
+    ask(world, active, request(active, change(1, 2, 3)))
+    seen: list[list[str]] = []
 
-        def before(effect: Effect[object]) -> None:
-            is_raise = isinstance(effect, Write) and not isinstance(effect.operations[0], Create)
-            if is_raise or isinstance(effect, SendRequests):
-                seen.append(notes(world))
+    def before(effect: Effect[object]) -> None:
+        is_raise = isinstance(effect, Write) and not isinstance(effect.operations[0], Create)
+        if is_raise or isinstance(effect, SendRequests):
+            seen.append(notes(world))
 
-        world.driver.before = before
-        world.run(announce(active, [T0]))
-        assert seen == [["t-0"], ["t-0"]]
+    world.driver.before = before
+    world.run(announce(active, [T0]))
+    assert seen == [["t-0"], ["t-0"]]
 
 
 class TestAfterAFailover:

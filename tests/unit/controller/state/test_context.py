@@ -85,15 +85,14 @@ class TestTopics:
         assert context.cluster.topic_ids == {"t": uuid.UUID(int=7)}
 
 
-class TestReplicas:
-    def test_replicas_of_a_topic_in_a_state_by_broker(self) -> None:
-        context = make_context(1, 2)
-        for tp in (TP, OTHER):
-            context.set_assignment(tp, ReplicaAssignment((1, 2)))
-            context.set_replica_state(1, tp, ReplicaState.OFFLINE)
-        context.set_replica_state(2, OTHER, ReplicaState.OFFLINE)
-        found = context.replicas_of_topic_in_state("t", ReplicaState.OFFLINE)
-        assert found == {1: [TP, OTHER], 2: [OTHER]}
+def test_replicas_of_a_topic_in_a_state_by_broker() -> None:
+    context = make_context(1, 2)
+    for tp in (TP, OTHER):
+        context.set_assignment(tp, ReplicaAssignment((1, 2)))
+        context.set_replica_state(1, tp, ReplicaState.OFFLINE)
+    context.set_replica_state(2, OTHER, ReplicaState.OFFLINE)
+    found = context.replicas_of_topic_in_state("t", ReplicaState.OFFLINE)
+    assert found == {1: [TP, OTHER], 2: [OTHER]}
 
 
 PARTITIONS = [TopicPartition(topic, p) for topic in ("a", "b", "c") for p in range(2)]

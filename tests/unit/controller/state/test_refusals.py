@@ -45,9 +45,7 @@ def world() -> World:
 
 @pytest.fixture
 def active(world: World) -> ActiveController:
-    active = world.fail_over()
-    world.forget()
-    return active
+    return world.lead()
 
 
 def answer(

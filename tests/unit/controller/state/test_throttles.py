@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from typing import Any
 
 from regent.controller.state.throttles import Throttles
 from regent.zk_data.throttles import BrokerThrottle, PartitionThrottle, TopicThrottle
@@ -40,13 +39,3 @@ def test_the_lowest_rate_counts_whatever_comes_and_goes() -> None:
     for topic in list(throttles.topics):
         throttles.set_topic(topic, None)
     assert throttles.wanted_rates() == {}
-
-
-class Walked(dict[int, PartitionThrottle]):
-    """Counts how often all partitions of a topic are looked at."""
-
-    times = 0
-
-    def values(self) -> Any:
-        Walked.times += 1
-        return super().values()

@@ -23,7 +23,7 @@ from regent.model.errors import (
 )
 from regent.simulation.zookeeper import InMemoryClient
 from regent.zk_data import paths
-from regent.zk_data.controller import decode_controller, encode_controller
+from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.world import CONTROLLER_ID, World
@@ -40,11 +40,6 @@ def epoch(world: World) -> tuple[bytes, int]:
     return node.data, node.version
 
 
-def holder(world: World) -> int:
-    node = world.node(paths.CONTROLLER)
-    return decode_controller(node.data)
-
-
 class TestElection:
     def test_the_first_controller_of_a_cluster_has_epoch_one(self) -> None:
         world = World()
@@ -52,7 +47,7 @@ class TestElection:
         assert context is not None
         assert (context.term.controller_id, context.term.epoch) == (CONTROLLER_ID, 1)
         assert epoch(world) == (b"1", context.term.epoch_zk_version) == (b"1", 1)
-        assert holder(world) == CONTROLLER_ID
+        assert world.holder() == CONTROLLER_ID
 
     def test_a_holder_is_replaced_in_one_transaction(self) -> None:
         world = World()
@@ -61,7 +56,7 @@ class TestElection:
         context = stand(world)
         assert context is not None
         assert context.term.epoch == 2
-        assert holder(world) == CONTROLLER_ID
+        assert world.holder() == CONTROLLER_ID
         assert world.driver.transactions() == 1
 
     def test_without_a_readable_epoch_nothing_is_done(self) -> None:
@@ -76,7 +71,7 @@ class TestElection:
         world.elect_rival(1)
         world.driver.before = once(effects.Multi, lambda: world.elect_rival(2))
         assert stand(world) is None
-        assert holder(world) == 2
+        assert world.holder() == 2
         assert epoch(world)[0] == b"2"
 
     def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
@@ -103,7 +98,7 @@ class TestLostAnswers:
         context = stand(world)
         assert context is not None
         assert (context.term.epoch, context.term.epoch_zk_version) == (8, 1)
-        assert holder(world) == CONTROLLER_ID
+        assert world.holder() == CONTROLLER_ID
 
     def test_a_transaction_that_did_not_take_place_is_lost(self) -> None:
         world = World()
@@ -154,7 +149,7 @@ class TestMigrationToKraft:
         world.put(paths.CONTROLLER_EPOCH, b"7")
         world.put(paths.CONTROLLER, content)
         assert stand(world) is not None
-        assert holder(world) == CONTROLLER_ID
+        assert world.holder() == CONTROLLER_ID
 
     def test_a_cluster_that_is_about_to_be_migrated_is_left_to_its_brokers(self) -> None:
         world = World()
@@ -162,7 +157,7 @@ class TestMigrationToKraft:
         world.put(paths.MIGRATION, b"{}")
         with pytest.raises(UnsupportedClusterError, match=r"/migration.*Uninstall Regent"):
             stand(world)
-        assert holder(world) == 1
+        assert world.holder() == 1
 
     def test_a_controller_that_it_deposes_stays_away_until_it_is_reverted(self) -> None:
         world = World()
@@ -175,12 +170,12 @@ class TestMigrationToKraft:
         world.deliver(controller)
         world.process(controller, world.driver.timers["reelect"].event)
         assert controller.active is None
-        assert holder(world) == 3000
+        assert world.holder() == 3000
         assert "KRaft" in (controller.life.refusal or "")
         world.delete(paths.CONTROLLER)
         world.delete(paths.MIGRATION)
         world.process(controller, world.driver.timers["reelect"].event)
-        assert holder(world) == CONTROLLER_ID
+        assert world.holder() == CONTROLLER_ID
         assert controller.life.refusal is None
 
 
@@ -204,7 +199,7 @@ class TestAnotherRegentThatLeads:
         self.other(world)
         with pytest.raises(OtherControllerError, match=r"1000000777.*/elsewhere.*/regent/election"):
             stand(world)
-        assert holder(world) == self.OTHER
+        assert world.holder() == self.OTHER
         assert epoch(world)[0] == b"7"
 
     @pytest.mark.parametrize("election_path", [None, "/regent/election"])
@@ -242,29 +237,28 @@ class TestAnotherRegentThatLeads:
         self.other(world)
         world.deliver(controller)
         world.process(controller, world.driver.timers["reelect"].event)
-        assert holder(world) == self.OTHER
+        assert world.holder() == self.OTHER
 
 
-class TestWatch:
-    @pytest.mark.parametrize(
-        ("data", "expected"),
-        [
-            (None, NO_CONTROLLER),
-            (b"?", UNKNOWN_CONTROLLER),
-            (b'{"version":1,"brokerid":3}', 3),
-            (b'{"version":2,"brokerid":3,"timestamp":"0","kraftControllerEpoch":-1}', 3),
-        ],
-    )
-    def test_the_holder_is_known_and_every_change_of_it_will_be_told(
-        self, data: bytes | None, expected: int
-    ) -> None:
-        world = World()
-        if data is not None:
-            world.put(paths.CONTROLLER, data)
-        assert world.run(watch_controller(world.log)) == Holder(expected)
-        world.elect_rival(9)
-        assert world.driver.client.take_events()
-        seen = world.run(watch_controller(world.log))
-        assert seen == Holder(9, world.outsider.session_id)
-        world.delete(paths.CONTROLLER)
-        assert len(world.driver.client.take_events()) == 1
+@pytest.mark.parametrize(
+    ("data", "expected"),
+    [
+        (None, NO_CONTROLLER),
+        (b"?", UNKNOWN_CONTROLLER),
+        (b'{"version":1,"brokerid":3}', 3),
+        (b'{"version":2,"brokerid":3,"timestamp":"0","kraftControllerEpoch":-1}', 3),
+    ],
+)
+def test_the_holder_is_known_and_every_change_of_it_will_be_told(
+    data: bytes | None, expected: int
+) -> None:
+    world = World()
+    if data is not None:
+        world.put(paths.CONTROLLER, data)
+    assert world.run(watch_controller(world.log)) == Holder(expected)
+    world.elect_rival(9)
+    assert world.driver.client.take_events()
+    seen = world.run(watch_controller(world.log))
+    assert seen == Holder(9, world.outsider.session_id)
+    world.delete(paths.CONTROLLER)
+    assert len(world.driver.client.take_events()) == 1

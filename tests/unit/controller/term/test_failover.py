@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
-
 import pytest
 
 from regent.controller import effects
@@ -176,34 +174,6 @@ class TestLoading:
             config = f'{{"version":1,"config":{{"{UNCLEAN}":"{dynamic}"}}}}'
             world.put(paths.broker_config(None), config.encode())
         assert world.fail_over().context.cluster.unclean_leader_election_default is expected
-
-
-class TestWatches:
-    def test_everything_that_can_change_is_watched(self) -> None:
-        world = cluster(1)
-        topic_id = uuid.UUID(int=9)
-        world.create_topic("t", {0: (1,)}, topic_id=topic_id)
-        world.fail_over()
-        world.driver.client.take_events()
-        world.start_broker(1, port=9999)
-        world.start_broker(2)
-        world.create_topic("t", {0: (1,), 1: (1,)}, topic_id=topic_id)
-        world.create_topic("u", {0: (1,)})
-        world.mark_for_deletion("t")
-        world.put(paths.isr_change_notification("isr_change_0000000001"))
-        world.put(paths.log_dir_event_notification("log_dir_event_0000000001"))
-        world.notify_config_change("topics/t")
-        watched = [getattr(e, "path", "") for e in world.driver.client.take_events()]
-        assert watched == [
-            paths.broker_id(1),
-            paths.BROKER_IDS,
-            paths.topic("t"),
-            paths.BROKER_TOPICS,
-            paths.DELETE_TOPICS,
-            paths.ISR_CHANGE_NOTIFICATION,
-            paths.LOG_DIR_EVENT_NOTIFICATION,
-            paths.CONFIG_CHANGES,
-        ]
 
 
 class TestDeletions:

@@ -21,6 +21,7 @@ from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
+from tests.unit.controller.term.test_failover import writing
 from tests.unit.controller.world import T0, T1, World
 
 U0 = TopicPartition("u", 0)
@@ -134,12 +135,7 @@ def test_the_copy_is_asked_for_after_notifications_were_dropped(world: World) ->
     world.put(notification, encode_isr_change_notification([T0]))
     world.fail_over()
     kinds = [type(effect) for effect in world.driver.performed]
-    dropped = next(
-        i
-        for i, e in enumerate(world.driver.performed)
-        if isinstance(e, effects.Write) and any(op.path == notification for op in e.operations)
-    )
-    assert dropped < kinds.index(effects.ReadStandby)
+    assert writing(world, notification) < kinds.index(effects.ReadStandby)
 
 
 def test_what_changes_after_the_copy_is_found_when_its_watches_are_set(world: World) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from regent.controller import effects
 from regent.controller.kafka_controller import KafkaController
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
@@ -64,12 +63,7 @@ def test_who_may_no_longer_read_what_it_needs_gives_the_controller_up(
     world: World, closed: str
 ) -> None:
     controller = world.active_controller()
-
-    def deny(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.ReadChildren) and closed in effect.paths:
-            raise UnexpectedZooKeeperError("NOAUTH", closed)
-
-    world.driver.before = deny
+    world.driver.before = denying(closed, effects.ReadChildren)
     check(world, controller)
     assert controller.active is None
     assert world.holder() is None

@@ -10,6 +10,7 @@ from regent.controller.tokens.delegation_token_expiry import FIRST_CHECK_MS, REM
 from regent.model.errors import RegentError, UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from tests.support.broker_znodes import encode_delegation_token
 from tests.unit.controller.driving import once, raising
+from tests.unit.controller.processes import denying
 from tests.unit.controller.world import World
 
 TOKENS, CHANGES = "/delegation_token/tokens", "/delegation_token/token_changes"
@@ -153,12 +154,7 @@ def test_what_does_not_decode_or_may_not_be_read_stays_and_keeps_no_other() -> N
 
 def test_nodes_that_are_closed_to_us_are_no_reason_to_give_the_controller_up() -> None:
     world, controller = cluster()
-
-    def deny(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.ReadChildren) and TOKENS in effect.paths:
-            raise UnexpectedZooKeeperError("NOAUTH", TOKENS)
-
-    world.driver.before = deny
+    world.driver.before = denying(TOKENS, effects.ReadChildren)
     check(world, controller)
     assert controller.active is not None
     assert TIMER in world.driver.timers

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
@@ -24,9 +22,7 @@ def cluster(**settings: bool) -> tuple[World, ActiveController]:
     """A topic on brokers 1 and 3, 2 and 3. Broker 3 is down, and the topic is to be deleted."""
     world = World(**settings)
     world.start_broker(1, 2, 3)
-    world.create_topic("t", {0: (1, 3), 1: (2, 3)}, config={"retention.ms": "1"})
-    world.set_state(T0, 1, (1, 3), leader_epoch=5)
-    world.set_state(T1, 2, (2, 3), leader_epoch=5)
+    world.create_led_topic("t", {0: (1, 3), 1: (2, 3)}, config={"retention.ms": "1"})
     active = world.fail_over()
     world.stop_broker(3, seen_by=active)
     return world, active
@@ -63,10 +59,6 @@ def describe_log_dirs(
     world.run(answers.process_describe_log_dirs_response(active, response))
 
 
-def start_broker_3(world: World, active: ActiveController) -> None:
-    world.start_broker(3, seen_by=active)
-
-
 def delete_after_a_restart(world: World, active: ActiveController) -> None:
     """Broker 3 starts anew, is asked to delete both replicas again, and has: the note goes."""
     world.bounce_broker(3, seen_by=active)
@@ -74,18 +66,6 @@ def delete_after_a_restart(world: World, active: ActiveController) -> None:
     answer(world, active, 3, T0, T1)
     describe_log_dirs(world, active)
     assert not world.exists(NOTE)
-
-
-def deny(world: World, *closed: str) -> None:
-    """ZooKeeper refuses every request that reads one of these nodes or the list of its children."""
-
-    def hook(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.ReadData | effects.ReadChildren):
-            for path in effect.paths:
-                if path in closed:
-                    raise UnexpectedZooKeeperError("NOAUTH", path)
-
-    world.driver.before = hook
 
 
 def deletions(world: World) -> list[tuple[int, TopicPartition]]:

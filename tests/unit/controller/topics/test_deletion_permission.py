@@ -33,15 +33,9 @@ def cluster(*broker_ids: int, **settings: object) -> World:
     return world
 
 
-def say(active: ActiveController, broker_id: int, settings: dict[str, str]) -> None:
-    """A broker says something else than before."""
+def say(active: ActiveController, broker_id: int, settings: dict[str, str] | None) -> None:
+    """A broker says something else than before, or does not tell its settings (None)."""
     facts = BrokerFacts(broker_id=broker_id, settings=settings, has_answered=True)
-    active.context.broker_facts.learn(active.context.cluster.brokers[broker_id].epoch, facts)
-
-
-def refuse_to_say(active: ActiveController, broker_id: int) -> None:
-    """A broker has answered, and does not tell its settings."""
-    facts = BrokerFacts(broker_id=broker_id, has_answered=True)
     active.context.broker_facts.learn(active.context.cluster.brokers[broker_id].epoch, facts)
 
 
@@ -183,8 +177,8 @@ class TestCommands:
         """As to a user without DescribeConfigs: they may well forbid it."""
         world = cluster(1, 2)
         active = world.fail_over()
-        refuse_to_say(active, 1)
-        refuse_to_say(active, 2)
+        say(active, 1, None)
+        say(active, 2, None)
         refused = refusal(world, active)
         assert refused.reason is Reason.BROKER_SETTINGS_UNKNOWN
         assert "brokers [1, 2] refuse to say" in refused.message

@@ -23,7 +23,6 @@ from tests.unit.controller.topics.deleting import (
     delete,
     deletions,
     describe_log_dirs,
-    start_broker_3,
 )
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, stop_replica
 
@@ -42,14 +41,14 @@ class TestATopicOfThatNameAgain:
 
     def test_what_a_broker_outside_the_isr_has_is_of_the_former_topic(self) -> None:
         world, active = self.created_again(isr=(1,))
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         assert leader_and_isr(world.driver.sent)[3] == {T0: False}
 
     def test_what_a_member_of_the_isr_has_is_left_alone(self) -> None:
         world, active = self.created_again(isr=(1,))
         world.set_state(T0, NO_LEADER, (3,), leader_epoch=9)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T1, -1, True)]
 
     def back_under_another_controller(self) -> tuple[World, ActiveController]:
@@ -145,7 +144,7 @@ class TestATopicOfThatNameAgain:
         world, active = self.created_again(isr=(1,))
         world.mark_for_deletion("t", seen_by=active)
         world.driver.take_sent()
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert deletions(world) == [(3, T1)]
         assert world.exists(NOTE)
         world.driver.take_sent()
@@ -171,7 +170,7 @@ class TestANoteThatHasOutlivedItsReplica:
     def test_what_may_be_all_that_is_left_is_not_deleted(self) -> None:
         world, active = self.hosted_again()
         world.stop_broker(1, seen_by=active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert deletions(world) == [(3, T1)]
         answer(world, active, 3, T1)
         assert world.exists(NOTE)
@@ -180,7 +179,7 @@ class TestANoteThatHasOutlivedItsReplica:
         world, active = self.hosted_again()
         # Its session had expired, it fetched on, and the leader took it back.
         world.set_state(T0, 1, (1, 3), leader_epoch=7)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert deletions(world) == [(3, T1)]
 
     @pytest.mark.parametrize(
@@ -201,7 +200,7 @@ class TestANoteThatHasOutlivedItsReplica:
             world.fail_over()
         else:
             active = world.fail_over()
-            start_broker_3(world, active)
+            world.start_broker(3, seen_by=active)
         assert deletions(world) == deleted
         assert world.exists(NOTE)
 
@@ -226,7 +225,7 @@ def test_topics_that_cannot_be_read_are_one_entry_of_the_log() -> None:
     for topic in topics:
         world.put(strays_of(3, topic), b'{"version":1,"partitions":[0]}')
         world.put(paths.topic(topic), b"[1")
-    start_broker_3(world, active)
+    world.start_broker(3, seen_by=active)
     assert deletions(world) == []
     assert all(world.exists(strays_of(3, topic)) for topic in topics)
     (reported,) = world.log.errors("Malformed topics skipped")

@@ -14,6 +14,7 @@ from regent.protocol.control_requests import (
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_on
+from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.topics.deleting import (
     NOTE,
     STORAGE_ERROR,
@@ -22,10 +23,8 @@ from tests.unit.controller.topics.deleting import (
     cluster,
     delete,
     delete_after_a_restart,
-    deny,
     describe_log_dirs,
     is_gone,
-    start_broker_3,
 )
 from tests.unit.controller.world import T0, T1, leader_and_isr, stop_replica
 
@@ -39,7 +38,7 @@ class TestDeletion:
 
     def test_a_broker_that_dies_meanwhile_does_not_hold_it_up(self) -> None:
         world, active = cluster()
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         delete(world, active)
         assert not is_gone(world, active)
         world.stop_broker(3, seen_by=active)
@@ -48,7 +47,7 @@ class TestDeletion:
 
     def test_a_failed_disk_does_not_hold_it_up(self) -> None:
         world, active = cluster()
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         active.context.set_replicas_on_offline_dirs(3, [T0])
         delete(world, active)
         answer(world, active, 3, T1)
@@ -82,7 +81,7 @@ class TestReturn:
     def test_the_broker_deletes_what_was_left_before_it_learns_of_any_leader(self) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert stop_replica(world.driver.sent) == [(3, T0, -1, True), (3, T1, -1, True)]
         asked = next(i for i, sent in enumerate(world.driver.sent) if sent.stop_replica)
         assert leader_and_isr(world.driver.sent[:asked]) == {}
@@ -92,7 +91,7 @@ class TestReturn:
     ) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         answer(world, active, 3, T0)
         assert asked_for_log_dirs(world) == []
         answer(world, active, 3, T1)
@@ -108,7 +107,7 @@ class TestReturn:
     ) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         answer(world, active, 3, T0, T1)
         describe_log_dirs(world, active, offline=offline, error=error)
         assert world.exists(NOTE)
@@ -119,7 +118,7 @@ class TestReturn:
     def test_what_is_noted_between_the_question_and_its_answer_is_not_forgotten(self) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         answer(world, active, 3, T0, T1)
         again = TopicPartition("t", 7)
         world.run(stray_replica_notes.remember(active.context, {3: [again]}, world.log))
@@ -132,7 +131,7 @@ class TestReturn:
     def test_an_answer_of_a_former_life_of_the_broker_says_nothing(self) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         answer(world, active, 3, T0, T1)
         assert asked_for_log_dirs(world) == [3]
         epoch = active.context.cluster.brokers[3].epoch
@@ -147,7 +146,7 @@ class TestReturn:
     ) -> None:
         world, active = cluster()
         delete(world, active)
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         if not bounce:
             answer(world, active, 3, T0, T1, error=STORAGE_ERROR)
         world.driver.take_sent()
@@ -157,7 +156,7 @@ class TestReturn:
     def test_a_malformed_note_is_left_alone(self) -> None:
         world, active = cluster()
         world.put(NOTE, b'{"partitions":["x"]}')
-        start_broker_3(world, active)
+        world.start_broker(3, seen_by=active)
         assert [s for s in stop_replica(world.driver.sent) if s[3]] == []
         assert world.exists(NOTE)
         assert len(world.log.errors("Malformed notes skipped")) == 1
@@ -168,15 +167,15 @@ class TestNodesThatMayNotBeRead:
     def test_notes_cost_neither_a_failover_nor_the_start_of_a_broker(self, closed: str) -> None:
         world, active = cluster()
         world.put(NOTE, b'{"version":1,"partitions":[0]}')
-        deny(world, closed)
-        start_broker_3(world, active)
+        take_rights(world, (closed, Right.READ))
+        world.start_broker(3, seen_by=active)
         world.fail_over()
         assert world.exists(NOTE)
 
     def test_a_note_that_cannot_be_completed_keeps_its_topic(self) -> None:
         world, active = cluster()
         world.put(NOTE, b'{"version":1,"partitions":[7]}')
-        deny(world, NOTE)
+        take_rights(world, (NOTE, Right.READ))
         delete(world, active)
         assert world.exists(paths.delete_topic("t"))
         assert world.node(NOTE).data == b'{"version":1,"partitions":[7]}'

@@ -26,9 +26,7 @@ def cluster(**settings: object) -> tuple[World, ActiveController]:
     """Three brokers and a controller that has loaded everything."""
     world = World(**settings)
     world.start_broker(1, 2, 3)
-    active = world.fail_over()
-    world.forget()
-    return world, active
+    return world, world.lead()
 
 
 def watched(world: World) -> list[WatchedEvent]:

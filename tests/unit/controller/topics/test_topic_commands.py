@@ -45,9 +45,7 @@ def cluster(**settings: Any) -> tuple[World, ActiveController]:
     world = World(**settings)
     world.start_broker(1, 2, 3)
     world.create_topic("t", {0: (1, 2), 1: (2, 3)}, topic_id=TOPIC_ID)
-    active = world.fail_over()
-    world.forget()
-    return world, active
+    return world, world.lead()
 
 
 def learn(

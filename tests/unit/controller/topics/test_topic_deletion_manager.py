@@ -28,16 +28,10 @@ def cluster(*topics: str, **settings: bool) -> tuple[World, ActiveController]:
     world = World(**settings)
     world.start_broker(*BROKERS)
     for topic in topics or ("t",):
-        world.create_topic(topic, {0: (1, 2), 1: (2, 3)}, config={"retention.ms": "1"})
-        world.set_state(TopicPartition(topic, 0), 1, (1, 2), leader_epoch=5)
-        world.set_state(TopicPartition(topic, 1), 2, (2, 3), leader_epoch=5)
+        world.create_led_topic(topic, {0: (1, 2), 1: (2, 3)}, config={"retention.ms": "1"})
     active = world.fail_over()
     world.driver.take_sent()
     return world, active
-
-
-def delete(world: World, active: ActiveController, *topics: str) -> None:
-    world.mark_for_deletion(*topics, seen_by=active)
 
 
 def answer(
@@ -70,7 +64,7 @@ def replica_states(active: ActiveController, topic: str = "t") -> dict[str, str]
 class TestStart:
     def test_everybody_forgets_the_partitions_before_replicas_are_stopped(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         first, *others = world.driver.sent
         assert tuple(first.partitions) == (T0, T1)
         assert first.deleted_partitions == {T0, T1}
@@ -80,7 +74,7 @@ class TestStart:
 
     def test_live_replicas_are_first_stopped_and_then_deleted_without_an_epoch_check(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         hosted = [(1, T0), (2, T0), (2, T1), (3, T1)]
         assert stop_replica(world.driver.sent) == [
             *((broker_id, tp, -2, False) for broker_id, tp in hosted),
@@ -91,7 +85,7 @@ class TestStart:
     def test_a_partition_that_was_never_born_is_deleted_too(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         world.create_topic("unborn", {0: (9,)}, seen_by=active)
-        delete(world, active, "unborn")
+        world.mark_for_deletion("unborn", seen_by=active)
         assert replica_states(active, "unborn") == {"0 on 9": "DELETION_INELIGIBLE"}
         assert not active.context.partition_states.keys() & {TopicPartition("unborn", 0)}
 
@@ -104,7 +98,7 @@ class TestCompletion:
 
     def test_when_the_last_replica_is_gone_nothing_is_left(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         self.finish(world, active)
         assert not world.exists(paths.topic("t"))
         assert not world.exists(paths.topic_config("t"))
@@ -114,7 +108,7 @@ class TestCompletion:
 
     def test_a_topic_created_anew_as_soon_as_it_can_be_keeps_its_configuration(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
 
         def create_as_soon_as_possible(_: object) -> None:
             """What Kafka's tools do once the topic node is gone: configuration, then topic."""
@@ -132,7 +126,7 @@ class TestCompletion:
 
     def test_a_topic_created_anew_while_the_answer_was_lost_stays(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
 
         def created_anew() -> None:
             world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
@@ -146,7 +140,7 @@ class TestCompletion:
 
     def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
         world, active = cluster("t", "u")
-        delete(world, active, "t", "u")
+        world.mark_for_deletion("t", "u", seen_by=active)
         world.driver.before = once(effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
         for broker_id in BROKERS:
             answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
@@ -156,7 +150,7 @@ class TestCompletion:
 
     def test_a_node_that_appears_meanwhile_keeps_the_topic_in_the_queue(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         world.driver.before = once(
             effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
         )
@@ -170,7 +164,7 @@ class TestCompletion:
 
     def test_a_controller_that_has_moved_removes_nothing(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         world.elect_rival()
         tree = world.zookeeper.dump()
         answer(world, active, 1, T0)
@@ -189,14 +183,14 @@ class TestObstacles:
         assert not world.exists(paths.topic("t"))
 
     def delete_whole_topic(self, world: World, active: ActiveController) -> None:
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         for broker_id in BROKERS:
             answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
 
     def test_a_dead_broker_puts_the_topic_off_but_live_replicas_go(self) -> None:
         world, active = cluster()
         world.stop_broker(3, seen_by=active)
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         assert replica_states(active) == {
             "0 on 1": "DELETION_STARTED",
             "0 on 2": "DELETION_STARTED",
@@ -210,7 +204,7 @@ class TestObstacles:
         self, error_code: int, errors: dict[TopicPartition, int]
     ) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         answer(world, active, 1, T0)
         answer(world, active, 2, T0, T1)
         answer(world, active, 3, T1, error_code=error_code, partition_errors=errors)
@@ -227,7 +221,7 @@ class TestObstacles:
         self, past: dict[str, int]
     ) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         answer(world, active, 1, T0)
         answer(world, active, 2, T0, T1)
         answered = StopReplicaResponse(3, 0, {}, {T1: StopReplicaPartition(-2, delete=True)})
@@ -239,7 +233,7 @@ class TestObstacles:
 
     def test_of_one_answer_some_replicas_may_be_gone_and_others_not(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         answer(world, active, 2, T0, T1, partition_errors={T0: 56})
         assert replica_states(active)["0 on 2"] == "DELETION_INELIGIBLE"
         assert replica_states(active)["1 on 2"] == "DELETION_SUCCESSFUL"
@@ -249,7 +243,7 @@ class TestObstacles:
         under_way = ReplicaAssignment((1, 3, 2), adding_replicas=(3,), removing_replicas=(2,))
         active.context.set_assignment(T0, under_way)
         active.context.set_replica_state(3, T0, ReplicaState.NEW)
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         assert not active.context.cluster.partitions_being_reassigned
         deleted = [b for b, tp, _, d in stop_replica(world.driver.sent) if d and tp == T0]
         assert deleted == [1, 3, 2]
@@ -257,7 +251,7 @@ class TestObstacles:
     def test_the_return_of_the_broker_finishes_what_was_put_off(self) -> None:
         world, active = cluster(deletion_waits_for_brokers=True)
         world.stop_broker(3, seen_by=active)
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         answer(world, active, 1, T0)
         answer(world, active, 2, T0, T1)
         assert replica_states(active)["1 on 3"] == "OFFLINE"
@@ -280,7 +274,7 @@ class TestView:
 
     def test_each_answer_of_a_broker_is_published_while_others_are_awaited(self) -> None:
         world, active = cluster()
-        delete(world, active, "t")
+        world.mark_for_deletion("t", seen_by=active)
         assert self._awaited(active) == (1, 2, 3)
         world.driver.performed.clear()
         answer(world, active, 1, T0)

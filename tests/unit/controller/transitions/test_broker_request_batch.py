@@ -191,4 +191,3 @@ def test_everything_added_for_a_live_broker_is_sent_exactly_once(
     if requests is not None:
         named = {tp for kind, _, members, _ in added if kind == "leader_and_isr" for tp in members}
         assert set(requests.partitions) == named
-        assert set(requests.partitions) == named

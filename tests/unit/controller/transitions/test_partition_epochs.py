@@ -53,10 +53,6 @@ def create_again(world: World, *partitions: TopicPartition) -> None:
         assert all(isinstance(result, Written) for result in results)
 
 
-def state_of(world: World, tp: TopicPartition) -> LeaderAndIsr:
-    return world.state_of(tp)
-
-
 def leadership(controller: KafkaController, tp: TopicPartition) -> LeaderAndIsr:
     return active_of(controller).context.cluster.leadership[tp]
 
@@ -78,7 +74,7 @@ def test_an_elected_leader_is_told_a_partition_epoch_above_the_known_one() -> No
     world, controller = cluster()
     create_again(world, T0)
     lose(world, controller, 1)
-    state = state_of(world, T0)
+    state = world.state_of(T0)
     assert (state.leader, state.isr, state.leader_epoch) == (2, (2, 3), 6)
     assert state.partition_epoch > KNOWN
     assert leadership(controller, T0) == state
@@ -93,15 +89,15 @@ def test_a_leader_that_was_ahead_does_not_overwrite_an_election() -> None:
     world, controller = cluster(protocol=LEADERS_WRITE)
     for isr in ((1, 2), (1, 2, 3)):
         world.set_state(T0, 1, isr, leader_epoch=5)
-    version = state_of(world, T0).partition_epoch
+    version = world.state_of(T0).partition_epoch
     create_again(world, T0)
     lose(world, controller, 1)
-    elected = state_of(world, T0)
+    elected = world.state_of(T0)
     assert elected.leader == 2
     alone = encode_partition_state(LeaderAndIsr(1, 5, (1,), 0, version))
     change = SetData(paths.partition_state(T0), alone, version)
     assert world.outsider.multi([change]) == [ZkError.BAD_VERSION]
-    assert state_of(world, T0) == elected
+    assert world.state_of(T0) == elected
 
 
 def test_it_is_said_once_which_and_how_many() -> None:
@@ -120,12 +116,12 @@ def test_it_is_said_once_which_and_how_many() -> None:
 def test_a_topic_that_was_created_again_begins_anew() -> None:
     """The event of the list of topics is still to come."""
     world, controller = cluster()
-    state = state_of(world, T0)
+    state = world.state_of(T0)
     world.delete(paths.topic("t"))
     world.create_topic("t", {0: (1, 2, 3), 1: (2, 3)})
     world.set_state(T0, state.leader, state.isr)
     world.run(read_and_announce(active_of(controller), [T0]))
-    assert state_of(world, T0).partition_epoch == 0
+    assert world.state_of(T0).partition_epoch == 0
     assert leadership(controller, T0).partition_epoch == 0
     assert world.log.warnings(SET_BACK) == []
 
@@ -135,7 +131,7 @@ def test_the_state_of_a_later_controller_is_not_written() -> None:
     world.delete(paths.partition_state(T0))
     world.set_state(T0, 2, (2, 3), leader_epoch=6, controller_epoch=99)
     world.run(read_and_announce(active_of(controller), [T0]))
-    assert state_of(world, T0).partition_epoch == 0
+    assert world.state_of(T0).partition_epoch == 0
 
 
 @pytest.mark.parametrize("known", [KNOWN, KNOWN - 1], ids=["alone", "and others are rolled back"])
@@ -146,9 +142,9 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
         effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
     )
     world.run(read_and_announce(active_of(controller), [T0, T1]))
-    assert state_of(world, T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
-    assert state_of(world, T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
-    assert leadership(controller, T0) == state_of(world, T0)
+    assert world.state_of(T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)
+    assert world.state_of(T1) == LeaderAndIsr(2, 5, (2, 3), 0, known + AHEAD)
+    assert leadership(controller, T0) == world.state_of(T0)
 
 
 def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
@@ -159,7 +155,7 @@ def test_one_that_is_too_far_behind_is_named_and_led_all_the_same(
     world, controller = cluster()
     create_again(world, T0)
     lose(world, controller, 1)
-    state = state_of(world, T0)
+    state = world.state_of(T0)
     assert (state.leader, state.partition_epoch) == (2, 1)
     (said,) = world.log.errors(LEFT_BEHIND)
     assert said["partitions"] == 1
@@ -176,8 +172,8 @@ def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
     context = active_of(controller).context
     assert context.partition_state(T0) is PartitionState.OFFLINE
     assert leadership(controller, T0).partition_epoch == KNOWN
-    assert state_of(world, T1).leader == 3
-    assert state_of(world, T1).partition_epoch > KNOWN
+    assert world.state_of(T1).leader == 3
+    assert world.state_of(T1).partition_epoch > KNOWN
     said = world.log.errors(NOT_WRITABLE)
     assert said[0]["examples"] == [
         "t-0: version 17 was known, 0 was found; ZooKeeper answered NOAUTH for its state znode"
@@ -185,8 +181,8 @@ def test_one_that_cannot_be_written_is_not_led_until_it_can() -> None:
     client.missing.clear()
     world.process(controller, e.WatchCheck())
     assert context.partition_state(T0) is PartitionState.ONLINE
-    assert state_of(world, T0).leader == 3
-    assert state_of(world, T0).partition_epoch > KNOWN
+    assert world.state_of(T0).leader == 3
+    assert world.state_of(T0).partition_epoch > KNOWN
 
 
 @pytest.mark.parametrize("is_there", [True, False], ids=["created again", "deleted"])
@@ -199,13 +195,13 @@ def test_leaders_that_write_isrs_themselves_get_a_leader_epoch_by_which_they_can
     if not is_there:
         world.delete(paths.partition_state(T0))
     world.run(read_and_announce(active_of(controller), [T0]))
-    assert state_of(world, T0).leader_epoch == 5
+    assert world.state_of(T0).leader_epoch == 5
     world.driver.take_sent()
     world.process(controller, e.WatchCheck())
-    assert state_of(world, T0).leader_epoch == 6
+    assert world.state_of(T0).leader_epoch == 6
     assert T0 in leader_and_isr(world.driver.take_sent())[1]
     world.process(controller, e.WatchCheck())
-    assert state_of(world, T0).leader_epoch == 6
+    assert world.state_of(T0).leader_epoch == 6
 
 
 def test_an_isr_change_that_was_deleted_with_its_state_is_not_undone() -> None:
@@ -214,7 +210,7 @@ def test_an_isr_change_that_was_deleted_with_its_state_is_not_undone() -> None:
     world.set_state(T0, 1, (1, 2), leader_epoch=5)
     world.delete(paths.partition_state(T0))
     world.run(read_and_announce(active_of(controller), [T0]))
-    assert (state_of(world, T0).leader, state_of(world, T0).isr) == (1, (1,))
+    assert (world.state_of(T0).leader, world.state_of(T0).isr) == (1, (1,))
     world.process(controller, e.WatchCheck())
     lose(world, controller, 1)
-    assert (state_of(world, T0).leader, state_of(world, T0).isr) == (-1, (1,))
+    assert (world.state_of(T0).leader, world.state_of(T0).isr) == (-1, (1,))

@@ -56,14 +56,6 @@ def world_with_leader(
 
 
 class TestFirstLeader:
-    def test_the_first_live_replica_leads_and_all_live_ones_are_in_sync(self) -> None:
-        world = world_with_new_partition((9, 3, 1), live=(1, 2, 3))
-        active = world.load()
-        assert go_online(world, active, TP) == {}
-        assert world.state(TP) == LeaderAndIsr(3, 0, (3, 1), 1, 0)
-        assert active.context.cluster.leadership[TP] == world.state(TP)
-        assert active.context.partition_state(TP) is PartitionState.ONLINE
-
     def test_a_broker_that_is_shutting_down_is_not_among_the_first_replicas(self) -> None:
         world = world_with_new_partition((1, 2), live=(1, 2))
         active = world.load()
@@ -262,15 +254,14 @@ def test_changes_of_state_are_reported_to_a_log_that_wants_them(traced: bool) ->
     assert world.log.changes == (expected if traced else [])
 
 
-class TestStartup:
-    def test_states_follow_from_leadership_and_liveness(self) -> None:
-        world = World()
-        world.start_broker(1)
-        world.create_topic("t", {0: (1,), 1: (2,), 2: (1,), 3: (1, 2)})
-        world.set_state(TopicPartition("t", 0), 1, (1,))
-        world.set_state(TopicPartition("t", 1), 2, (2,))
-        world.set_state(TopicPartition("t", 3), -1, (1,))
-        context = world.load().context
-        states = [context.partition_state(TopicPartition("t", p)).name for p in range(4)]
-        assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
-        assert context.offline_partition_count == 2
+def test_startup_states_follow_from_leadership_and_liveness() -> None:
+    world = World()
+    world.start_broker(1)
+    world.create_topic("t", {0: (1,), 1: (2,), 2: (1,), 3: (1, 2)})
+    world.set_state(TopicPartition("t", 0), 1, (1,))
+    world.set_state(TopicPartition("t", 1), 2, (2,))
+    world.set_state(TopicPartition("t", 3), -1, (1,))
+    context = world.load().context
+    states = [context.partition_state(TopicPartition("t", p)).name for p in range(4)]
+    assert states == ["ONLINE", "OFFLINE", "NEW", "OFFLINE"]
+    assert context.offline_partition_count == 2

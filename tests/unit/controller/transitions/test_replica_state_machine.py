@@ -102,14 +102,13 @@ class TestOffline:
         assert requests.partitions[TP].leader_and_isr == world.state(TP)
 
 
-class TestNewAndOnline:
-    def test_the_leader_cannot_be_a_new_replica(self) -> None:
-        world, active = loaded()
-        active.context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
-        world.run(active.replicas.handle_state_changes({1: [TP]}, ReplicaState.NEW))
-        assert active.context.replica_state(1, TP) is ReplicaState.NON_EXISTENT
-        assert world.driver.sent == []
-        assert len(world.log.errors("A new replica cannot be the leader")) == 1
+def test_the_leader_cannot_be_a_new_replica() -> None:
+    world, active = loaded()
+    active.context.set_replica_state(1, TP, ReplicaState.NON_EXISTENT)
+    world.run(active.replicas.handle_state_changes({1: [TP]}, ReplicaState.NEW))
+    assert active.context.replica_state(1, TP) is ReplicaState.NON_EXISTENT
+    assert world.driver.sent == []
+    assert len(world.log.errors("A new replica cannot be the leader")) == 1
 
 
 def test_leadership_without_a_replica_keeps_all_else() -> None:

@@ -216,6 +216,3 @@ def test_a_leader_that_goes_offline(before: R, isr: tuple[int, ...], left: tuple
     world.run(active.replicas.handle_state_changes({2: [TP]}, R.OFFLINE))
     stored = LeaderAndIsr(NO_LEADER, 6, left, controller_epoch=1, partition_epoch=1)
     assert effects(world) == Effects(stored, {1: False}, announced=True, stopped=(6, False))[:4]
-
-
-# The tables of legal transitions, against those of Kafka's documentation.

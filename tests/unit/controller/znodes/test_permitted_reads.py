@@ -34,9 +34,7 @@ def cluster(*topics: str) -> World:
     world = World()
     world.start_broker(1, 2)
     for topic in topics:
-        world.create_topic(topic, {0: (1, 2), 1: (2, 1)})
-        world.set_state(TopicPartition(topic, 0), 1, (1, 2), leader_epoch=3)
-        world.set_state(TopicPartition(topic, 1), 2, (2, 1), leader_epoch=3)
+        world.create_led_topic(topic, {0: (1, 2), 1: (2, 1)})
     return world
 
 
