@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.caching import DIRECTORY_VARIABLE, cached, content_hash, find_entry
+from sandbox.caching import DIRECTORY_VARIABLE, cached, find_entry
 from sandbox.errors import FolderError
 from sandbox.state import PARENT_VARIABLE, StateDirectory
 
@@ -56,11 +56,6 @@ def test_a_failure_leaves_nothing_and_the_next_try_makes_it(tmp_path: Path) -> N
     path = cached("things/one", lambda directory: (directory / "whole").touch())
     assert find_entry("things/one") == path
     assert (path / "whole").exists()
-
-
-def test_the_hash_tells_apart_parts_that_only_join_to_the_same() -> None:
-    assert content_hash("ab", "c") != content_hash("a", "bc")
-    assert content_hash("a", b"b") == content_hash(b"a", "b")
 
 
 def test_folders_that_cannot_be_used_are_named_with_a_way_out(

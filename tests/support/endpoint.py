@@ -36,6 +36,13 @@ def peer_of(principal: str = ANONYMOUS, *, address: str = "127.0.0.1") -> Peer:
     )
 
 
+def new_topic(name: str, **fields: Any) -> dict[str, Any]:
+    """A topic of CreateTopics with one partition on one broker, unless fields say otherwise."""
+    number = -1 if fields.get("assignments") else 1
+    numbers = {"num_partitions": number, "replication_factor": number}
+    return {"name": name, **numbers, "assignments": (), "configs": (), **fields}
+
+
 def plain(value: Any) -> Any:
     """An entity as mappings, tuples and numbers."""
     if hasattr(value, "__dataclass_fields__"):

@@ -93,6 +93,7 @@ class StubBroker:
         configs: Answer to DescribeConfigs; None: refuse it.
         hold: While cleared, control requests are read but not answered.
         slow_reading: Seconds to wait between two reads, to be a slow peer.
+        questions: Requests so far that were no control requests.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class StubBroker:
         self.epoch = 1000 + broker_id if epoch is None else epoch
         self.received: list[Received] = []
         self.connections = 0
+        self.questions = 0
         self.faults: deque[Fault | None] = deque()
         self.configs: dict[str, str | None] | None = {
             "inter.broker.protocol.version": protocol_version,
@@ -210,6 +212,7 @@ class StubBroker:
             api_key = int.from_bytes(frame[:2], "big")
             version = int.from_bytes(frame[2:4], "big")
             if api_key not in CONTROL_APIS:
+                self.questions += 1
                 writer.write(self._answer_setup(api_key, version, frame))
                 continue
             received = self._read_control_request(api_key, version, frame, connection)

@@ -124,10 +124,6 @@ async def test_one_that_has_slept_asks_first() -> None:
         assert process.port.asked == 1
 
 
-def depose(process: Process) -> None:
-    process.elect_another()
-
-
 def delete_node(process: Process) -> None:
     process.other.multi([Delete(paths.CONTROLLER)])
 
@@ -136,7 +132,7 @@ def end_session(process: Process) -> None:
     process.port.failures = [SessionExpiredError()]
 
 
-@pytest.mark.parametrize("lose_term", [depose, delete_node, end_session])
+@pytest.mark.parametrize("lose_term", [Process.elect_another, delete_node, end_session])
 async def test_process_that_lost_its_term_sends_nothing(
     lose_term: Callable[[Process], None], caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -39,7 +39,7 @@ from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.zk_data.acls import ACL_CHANGES, ACLS, EXTENDED_ACL_CHANGES
 from regent.zk_data.operations import Create, Delete, SetData, Written
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
-from tests.support.endpoint import LocalEndpoint, peer_of
+from tests.support.endpoint import LocalEndpoint, new_topic, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -265,6 +265,32 @@ async def test_what_decides_is_detected(view: ClusterView, has_lists: bool, is_o
     assert await may(judge, AclOperation.CREATE, "t", principal=ADMIN)
 
 
+@pytest.mark.parametrize(
+    ("entries", "depends"),
+    [
+        ({}, False),
+        ({ALICE: "*", "User:*": "*"}, False),
+        ({ALICE: "10.0.0.1"}, True),
+        ({"User:*": "10.9.9.9"}, True),
+        ({"User:bob": "10.0.0.1"}, False),
+    ],
+)
+async def test_right_depends_on_a_host_in_an_entry(
+    acls: AclZooKeeper, entries: dict[str, str], depends: bool
+) -> None:
+    """Requests may not be passed on then: brokers would judge them by Regent's address."""
+    for number, (principal, host) in enumerate(entries.items()):
+        acls.allow("Read", f"Topic:t{number}", principal=principal, host=host)
+    assert await authorizer(acls).depends_on_address(peer_of(ALICE)) is depends
+
+
+async def test_without_an_authorizer_nothing_depends_on_the_address(acls: AclZooKeeper) -> None:
+    """Entries of former times decide nothing."""
+    acls.allow("Read", "Topic:t", principal="User:*", host="10.9.9.9")
+    judge = authorizer(acls, AuthorizerKind.NONE)
+    assert not await judge.depends_on_address(peer_of(ALICE))
+
+
 async def test_cluster_action_is_granted_by_a_list_only(acls: AclZooKeeper) -> None:
     judge = authorizer(acls)
     assert not await judge.is_cluster_action_granted(peer_of(ALICE))
@@ -272,21 +298,6 @@ async def test_cluster_action_is_granted_by_a_list_only(acls: AclZooKeeper) -> N
     assert await judge.is_cluster_action_granted(peer_of(ALICE))
     open_to_all = authorizer(acls, AuthorizerKind.NONE)
     assert not await open_to_all.is_cluster_action_granted(peer_of(ALICE))
-
-
-def topic_request(name: str = "t") -> Mapping[str, Any]:
-    return {
-        "topics": [
-            {
-                "name": name,
-                "num_partitions": 1,
-                "replication_factor": 1,
-                "assignments": (),
-                "configs": (),
-            }
-        ],
-        "timeout": MINUTE,
-    }
 
 
 _SCRAM = {
@@ -307,7 +318,13 @@ def secured(cluster: SimulatedCluster) -> Iterator[LocalEndpoint]:
 
 
 REFUSED: list[tuple[Api, int, Mapping[str, Any], Callable[[Any], Any], int]] = [
-    (CREATE_TOPICS, 7, topic_request(), lambda a: a["topics"][0]["error_code"], 29),
+    (
+        CREATE_TOPICS,
+        7,
+        {"topics": [new_topic("t")], "timeout": MINUTE},
+        lambda a: a["topics"][0]["error_code"],
+        29,
+    ),
     (
         DELETE_TOPICS,
         6,

@@ -13,7 +13,8 @@ from regent.controller.view import ClusterView
 from regent.endpoint import broker_trust
 from regent.endpoint.broker_trust import BrokerTrust, TrustedAsBrokers, resolve_host
 from regent.model.cluster import Broker, EndPoint
-from regent.protocol.serving import ANONYMOUS, Peer, Refusal, Refuse, ignore_refusal
+from regent.protocol.serving import Refusal, Refuse, ignore_refusal
+from tests.support.endpoint import peer_of
 from tests.support.waiting import DEADLINE_S
 
 HOSTS = {"a": ["10.0.0.1"], "b": ["10.0.0.2"]}
@@ -36,16 +37,6 @@ class SlowNames:
         self.was_asked.set()
         await self.answer.wait()
         return HOSTS[host]
-
-
-def peer(address: str) -> Peer:
-    return Peer(
-        address=address,
-        port=1,
-        principal=ANONYMOUS,
-        listener="PLAINTEXT",
-        security_protocol="PLAINTEXT",
-    )
 
 
 VIEW = ClusterView(is_active=True, brokers=BROKERS)
@@ -85,8 +76,10 @@ async def test_a_host_is_looked_up_once_however_many_ask_meanwhile() -> None:
     """Lookups share a few threads with the connections to brokers."""
     names = SlowNames()
     judge = trust(names)
-    strangers = [asyncio.create_task(judge.is_broker(peer("10.9.9.9"))) for _ in range(100)]
-    broker = asyncio.create_task(judge.is_broker(peer("10.0.0.2")))
+    strangers = [
+        asyncio.create_task(judge.is_broker(peer_of(address="10.9.9.9"))) for _ in range(100)
+    ]
+    broker = asyncio.create_task(judge.is_broker(peer_of(address="10.0.0.2")))
     await names.was_asked.wait()
     assert names.asked == {"a": 1, "b": 1}
     names.answer.set()
@@ -98,8 +91,8 @@ async def test_a_host_is_looked_up_once_however_many_ask_meanwhile() -> None:
 async def test_who_stops_waiting_for_a_lookup_does_not_end_it_for_others() -> None:
     names = SlowNames()
     judge = trust(names)
-    first = asyncio.create_task(judge.is_broker(peer("10.0.0.1")))
-    other = asyncio.create_task(judge.is_broker(peer("10.0.0.1")))
+    first = asyncio.create_task(judge.is_broker(peer_of(address="10.0.0.1")))
+    other = asyncio.create_task(judge.is_broker(peer_of(address="10.0.0.1")))
     await names.was_asked.wait()
     first.cancel()
     await asyncio.gather(first, return_exceptions=True)
@@ -111,7 +104,7 @@ async def test_a_broker_does_not_wait_for_the_names_of_others() -> None:
     """A name that is not answered takes half a minute, in which no ISR could change."""
     judge = trust(Names({**HOSTS, "b": []}))
     async with asyncio.timeout(DEADLINE_S):
-        assert await judge.is_broker(peer("10.0.0.1"))
+        assert await judge.is_broker(peer_of(address="10.0.0.1"))
 
 
 async def test_broker_stays_trusted_without_name_servers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,13 +112,13 @@ async def test_broker_stays_trusted_without_name_servers(monkeypatch: pytest.Mon
     monkeypatch.setattr(broker_trust, "_FRESH_S", 0.0)
     names = Names(HOSTS)
     judge = trust(names)
-    assert await judge.is_broker(peer("10.0.0.1"))
+    assert await judge.is_broker(peer_of(address="10.0.0.1"))
     names.addresses = {}
-    assert await judge.is_broker(peer("10.9.9.9")) is False
-    assert await judge.is_broker(peer("10.0.0.1"))
+    assert await judge.is_broker(peer_of(address="10.9.9.9")) is False
+    assert await judge.is_broker(peer_of(address="10.0.0.1"))
     names.addresses = {"a": ["10.0.0.3"], "b": ["10.0.0.2"]}
-    assert await judge.is_broker(peer("10.0.0.3"))
-    assert await judge.is_broker(peer("10.0.0.1")) is False
+    assert await judge.is_broker(peer_of(address="10.0.0.3"))
+    assert await judge.is_broker(peer_of(address="10.0.0.1")) is False
 
 
 @pytest.mark.parametrize("host", ["kafka..example.com", "x" * 64 + ".example.com"])
@@ -143,20 +136,20 @@ async def test_process_without_brokers_reports_no_refusal(view: ClusterView) -> 
     """A broker asks who was the controller a moment ago, or has just been elected."""
     refused: list[Refusal] = []
     judge = trust(SlowNames(), view=view, refuse=refused.append)
-    assert await judge.is_broker(peer("10.0.0.1")) is None
+    assert await judge.is_broker(peer_of(address="10.0.0.1")) is None
     assert refused == []
 
 
 async def test_a_stranger_is_reported_as_refused() -> None:
     names, refused = SlowNames(), list[Refusal]()
     names.answer.set()
-    assert await trust(names, refuse=refused.append).is_broker(peer("10.9.9.9")) is False
+    assert await trust(names, refuse=refused.append).is_broker(peer_of(address="10.9.9.9")) is False
     assert [each.address for each in refused] == ["10.9.9.9"]
 
 
 async def test_that_name_servers_do_not_answer_is_said_with_the_refusal() -> None:
     refused: list[Refusal] = []
     judge = trust(Names({"a": HOSTS["a"]}), refuse=refused.append)
-    assert await judge.is_broker(peer("10.0.0.2")) is False
+    assert await judge.is_broker(peer_of(address="10.0.0.2")) is False
     (refusal,) = refused
     assert "name servers do not answer for the broker's host b" in refusal.reason

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from regent.protocol.served_apis import CREATE_TOPICS
-from tests.support.endpoint import LocalEndpoint
+from tests.support.endpoint import LocalEndpoint, new_topic
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
@@ -18,15 +18,6 @@ pytestmark = pytest.mark.usefixtures("controller")
 VERSIONS = sorted(CREATE_TOPICS.requests)
 NEWEST = VERSIONS[-1]
 MINUTE = datetime.timedelta(minutes=1)
-
-
-def topic(name: str, **fields: Any) -> dict[str, Any]:
-    """One partition on one broker, unless it is said otherwise."""
-    if fields.get("assignments"):
-        numbers = {"num_partitions": -1, "replication_factor": -1}
-    else:
-        numbers = {"num_partitions": 1, "replication_factor": 1}
-    return {"name": name, **numbers, "assignments": (), "configs": (), **fields}
 
 
 def create(
@@ -55,7 +46,7 @@ def error(endpoint: LocalEndpoint, wanted: Mapping[str, Any], **options: Any) ->
 def test_a_topic_is_created_when_it_is_answered(
     version: int, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
 ) -> None:
-    wanted = topic("t", num_partitions=4, replication_factor=2)
+    wanted = new_topic("t", num_partitions=4, replication_factor=2)
     result = create(endpoint, wanted, version=version)["t"]
     assert result["error_code"] == 0
     assert [len(replicas) for replicas in cluster.replicas("t")] == [2, 2, 2, 2]
@@ -68,7 +59,7 @@ def test_a_topic_is_created_when_it_is_answered(
 
 
 def test_nothing_is_written_to_validate(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
-    wanted = [topic("t", num_partitions=3), topic("a/b")]
+    wanted = [new_topic("t", num_partitions=3), new_topic("a/b")]
     results = create(endpoint, *wanted, validate_only=True)
     assert (results["t"]["error_code"], results["t"]["num_partitions"]) == (0, 3)
     assert results["a/b"]["error_code"] == 17
@@ -76,21 +67,21 @@ def test_nothing_is_written_to_validate(cluster: SimulatedCluster, endpoint: Loc
 
 
 def test_a_thousand_topics_are_one_set(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
-    results = create(endpoint, *(topic(f"t{i}", replication_factor=2) for i in range(1_000)))
+    results = create(endpoint, *(new_topic(f"t{i}", replication_factor=2) for i in range(1_000)))
     assert {each["error_code"] for each in results.values()} == {0}
     assert len(cluster.topics) == 1_000
 
 
 def test_a_topic_that_exists(endpoint: LocalEndpoint) -> None:
-    create(endpoint, topic("t"))
-    assert error(endpoint, topic("t")) == (36, "Topic 't' already exists.")
+    create(endpoint, new_topic("t"))
+    assert error(endpoint, new_topic("t")) == (36, "Topic 't' already exists.")
     # Without waiting for the view: what the controller says is worded in the same way.
-    create(endpoint, topic("u"), timeout=datetime.timedelta(0))
-    assert error(endpoint, topic("u")) == (36, "Topic 'u' already exists.")
+    create(endpoint, new_topic("u"), timeout=datetime.timedelta(0))
+    assert error(endpoint, new_topic("u")) == (36, "Topic 'u' already exists.")
 
 
 def configured(name: str, value: str | None) -> dict[str, Any]:
-    return topic("t", configs=[{"name": name, "value": value}])
+    return new_topic("t", configs=[{"name": name, "value": value}])
 
 
 def assigned(*replicas: tuple[int, ...], first: int = 0, **fields: Any) -> dict[str, Any]:
@@ -98,19 +89,19 @@ def assigned(*replicas: tuple[int, ...], first: int = 0, **fields: Any) -> dict[
         {"partition_index": index, "broker_ids": broker_ids}
         for index, broker_ids in enumerate(replicas, first)
     ]
-    return topic("t", assignments=assignments, **fields)
+    return new_topic("t", assignments=assignments, **fields)
 
 
 @pytest.mark.parametrize(
     ("wanted", "code", "message"),
     [
-        (topic("t", num_partitions=0), 37, "partitions must be larger than 0"),
-        (topic("t", replication_factor=0), 38, "factor must be larger than 0"),
-        (topic("t", replication_factor=4), 38, "4 larger than available brokers: 3"),
-        (topic(""), 17, "the empty string"),
-        (topic(".."), 17, "'..' is not allowed"),
-        (topic("x" * 250), 17, "max allowed length 249"),
-        (topic("a b"), 17, "'a b' contains"),
+        (new_topic("t", num_partitions=0), 37, "partitions must be larger than 0"),
+        (new_topic("t", replication_factor=0), 38, "factor must be larger than 0"),
+        (new_topic("t", replication_factor=4), 38, "4 larger than available brokers: 3"),
+        (new_topic(""), 17, "the empty string"),
+        (new_topic(".."), 17, "'..' is not allowed"),
+        (new_topic("x" * 250), 17, "max allowed length 249"),
+        (new_topic("a b"), 17, "'a b' contains"),
         (configured("no.such.key", "1"), 40, "Unknown topic config name: no.such.key"),
         (configured("retention.ms", "soon"), 40, "Not a number of type LONG"),
         (configured("retention.ms", "-2"), 40, "must be at least -1"),
@@ -137,17 +128,17 @@ def test_what_kafka_refuses(
 
 
 def test_names_that_collide(endpoint: LocalEndpoint) -> None:
-    create(endpoint, topic("a.b"))
-    assert error(endpoint, topic("a_b")) == (
+    create(endpoint, new_topic("a.b"))
+    assert error(endpoint, new_topic("a_b")) == (
         17,
         "Topic 'a_b' collides with existing topics: a.b",
     )
-    results = create(endpoint, topic("x.y"), topic("x_y"))
+    results = create(endpoint, new_topic("x.y"), new_topic("x_y"))
     assert sorted(each["error_code"] for each in results.values()) == [0, 17]
 
 
 def test_the_name_of_krafts_log(endpoint: LocalEndpoint) -> None:
-    assert error(endpoint, topic("__cluster_metadata")) == (
+    assert error(endpoint, new_topic("__cluster_metadata")) == (
         42,
         "Creation of internal topic __cluster_metadata is prohibited.",
     )
@@ -157,7 +148,7 @@ def test_duplicate_topic_is_not_created(cluster: SimulatedCluster, endpoint: Loc
     answer = endpoint.ask(
         CREATE_TOPICS,
         NEWEST,
-        {"topics": [topic("t"), topic("u"), topic("t")], "timeout": MINUTE},
+        {"topics": [new_topic("t"), new_topic("u"), new_topic("t")], "timeout": MINUTE},
     )
     assert [(each["name"], each["error_code"]) for each in answer["topics"]] == [
         ("t", 42),
@@ -182,13 +173,13 @@ def test_topic_of_dead_broker_times_out(cluster: SimulatedCluster, endpoint: Loc
 
 
 def test_request_without_time_times_out(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
-    assert error(endpoint, topic("t"), timeout=datetime.timedelta(0)) == (7, None)
+    assert error(endpoint, new_topic("t"), timeout=datetime.timedelta(0)) == (7, None)
     assert cluster.topics == ("t",)
 
 
 def test_standby_is_not_controller(controller: LiveController, endpoint: LocalEndpoint) -> None:
     controller.lose_term()
-    assert error(endpoint, topic("t")) == (41, None)
+    assert error(endpoint, new_topic("t")) == (41, None)
 
 
 def test_who_waits_is_answered_when_the_controller_resigns(
@@ -203,8 +194,8 @@ def test_who_waits_is_answered_when_the_controller_resigns(
 
 
 def test_excess_partitions_are_refused(cluster: SimulatedCluster, endpoint: LocalEndpoint) -> None:
-    wanted = [topic(f"t{i}", num_partitions=10_000) for i in range(6)]
+    wanted = [new_topic(f"t{i}", num_partitions=10_000) for i in range(6)]
     results = create(endpoint, *wanted)
     assert {each["error_code"] for each in results.values()} == {44}
-    assert error(endpoint, topic("t", num_partitions=2**31 - 1))[0] == 44
+    assert error(endpoint, new_topic("t", num_partitions=2**31 - 1))[0] == 44
     assert cluster.topics == ()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from typing import Any
 
 import msgspec
@@ -45,24 +44,19 @@ from regent.protocol.served_apis import (
     table_of,
 )
 from regent.protocol.server_codec import Request, ServerCodec
-from regent.protocol.serving import ANONYMOUS, READ, Admission, PassOn, Peer
+from regent.protocol.serving import READ, Admission, PassOn
 from regent.runtime.queued_requests import QueuedRequests
 from regent.runtime.topic_waits import TopicWaits
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from tests.simulation.zookeeper_ports import InMemoryZooKeeperPort
+from tests.support.endpoint import peer_of
 from tests.support.event_loop import until_idle
 from tests.support.served_requests import make
 from tests.unit.runtime.worlds import KeptChannels
 
 OWN = "1000000001"
 VIEW = ClusterView(is_active=True, controller_id=int(OWN))
-PEER = Peer(
-    address="10.0.0.1",
-    port=1,
-    principal=ANONYMOUS,
-    listener="CLIENTS",
-    security_protocol="PLAINTEXT",
-)
+PEER = peer_of(address="10.0.0.1")
 ALL = (*HANDLERS, *NODE_HANDLERS)
 CODEC = ServerCodec(table_of(served_apis(ALL)))
 
@@ -366,13 +360,11 @@ async def test_who_is_not_the_controller_sends_brokers_elsewhere(
     ids=lambda handler: handler.api.name,
 )
 def test_every_refusal_can_be_encoded(handler: Handler) -> None:
-    empty = json.loads('{"dirs": [], "resources": []}')
     for version, kind in handler.api.requests.items():
         header = RequestHeader(handler.api.key, version, 1, "test")
-        fields = {name: () for name in empty if name in kind.__dataclass_fields__}
         bare = object.__new__(kind)
-        for name, value in fields.items():
-            object.__setattr__(bare, name, value)
+        for name in {"dirs", "resources"} & kind.__dataclass_fields__.keys():
+            object.__setattr__(bare, name, ())
         assert CODEC.encode(header, handler.refusal(Request(header, bare), 31))
 
 

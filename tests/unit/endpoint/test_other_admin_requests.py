@@ -41,26 +41,40 @@ def delete(
     return [(each["name"], each["error_code"]) for each in answer["responses"]]
 
 
+@pytest.fixture
+def led(cluster: SimulatedCluster, controller: LiveController) -> None:
+    """Topic ``t`` has a partition on brokers 1 and 2, which is led."""
+    create_led(cluster, controller, "t", [(1, 2)])
+
+
+def create_led(
+    cluster: SimulatedCluster,
+    controller: LiveController,
+    topic: str,
+    replicas: list[tuple[int, ...]],
+) -> None:
+    """Create a topic, and wait until its partitions are led."""
+    cluster.create_topic(topic, replicas)
+    wait_for(
+        lambda: (view := controller.view.topics.get(topic)) is not None and not view.leaderless,
+        f"{topic} to be led",
+    )
+
+
 @pytest.mark.usefixtures("controller")
 class TestDeleteTopics:
+    @pytest.mark.usefixtures("led")
     @pytest.mark.parametrize("version", sorted(DELETE_TOPICS.requests))
     def test_a_topic_is_gone_when_it_is_answered(
-        self,
-        version: int,
-        cluster: SimulatedCluster,
-        controller: LiveController,
-        endpoint: LocalEndpoint,
+        self, version: int, cluster: SimulatedCluster, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         assert delete(endpoint, "t", "none", version=version) == [("t", 0), ("none", 3)]
         assert cluster.topics == ()
 
+    @pytest.mark.usefixtures("led")
     def test_a_topic_is_deleted_by_its_id(
         self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         topic_id = controller.view.topics["t"].topic_id
         unknown = "00000000-0000-0000-0000-000000000001"
         topics = [
@@ -81,11 +95,10 @@ class TestDeleteTopics:
         assert [e["error_code"] for e in answer["responses"]] == [42]
         assert cluster.topics == ("t",)
 
+    @pytest.mark.usefixtures("led")
     def test_without_time_to_wait_the_answer_is_that_time_is_out(
-        self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+        self, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         assert delete(endpoint, "t", timeout=datetime.timedelta(0)) == [("t", 7)]
 
 
@@ -94,8 +107,7 @@ def test_deletion_that_is_disabled(
     version: int, code: int, cluster: SimulatedCluster, endpoint: LocalEndpoint
 ) -> None:
     with LiveController(cluster, serve=endpoint.serve, delete_topic_enable=False) as controller:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
+        create_led(cluster, controller, "t", [(1, 2)])
         assert delete(endpoint, "t", version=version) == [("t", code)]
 
 
@@ -125,8 +137,7 @@ class TestCreatePartitions:
         endpoint: LocalEndpoint,
     ) -> None:
         for name in ("t", "u"):
-            cluster.create_topic(name, [(1, 2)])
-            _wait_for(controller, name)
+            create_led(cluster, controller, name, [(1, 2)])
         results = grow(
             endpoint,
             {"name": "t", "count": 3},
@@ -139,72 +150,49 @@ class TestCreatePartitions:
         assert cluster.replicas("u") == [(1, 2), (3, 1)]
 
     @pytest.mark.parametrize(
-        ("wanted", "code", "message"),
+        ("name", "count", "assigned", "code", "message"),
         [
-            (
-                {"name": "t", "count": 1},
-                37,
-                "higher than the requested 1",
-            ),
-            ({"name": "t", "count": 2}, 37, "already has 2 partitions"),
-            ({"name": "none", "count": 2}, 3, "'none' does not exist"),
-            (
-                {"name": "t", "count": 3, "assignments": [{"broker_ids": (9, 1)}]},
-                39,
-                "Unknown broker",
-            ),
-            (
-                {"name": "t", "count": 4, "assignments": [{"broker_ids": (2, 1)}]},
-                39,
-                "by 2 but 1 assignments",
-            ),
-            (
-                {"name": "t", "count": 3, "assignments": [{"broker_ids": ()}]},
-                39,
-                "replication factor of 0",
-            ),
-            (
-                {"name": "t", "count": 3, "assignments": [{"broker_ids": (1, 1)}]},
-                39,
-                "Duplicate brokers",
-            ),
-            (
-                {"name": "t", "count": 3, "assignments": [{"broker_ids": (1,)}]},
-                39,
-                "Inconsistent replication factor",
-            ),
+            ("t", 1, None, 37, "higher than the requested 1"),
+            ("t", 2, None, 37, "already has 2 partitions"),
+            ("none", 2, None, 3, "'none' does not exist"),
+            ("t", 3, (9, 1), 39, "Unknown broker"),
+            ("t", 4, (2, 1), 39, "by 2 but 1 assignments"),
+            ("t", 3, (), 39, "replication factor of 0"),
+            ("t", 3, (1, 1), 39, "Duplicate brokers"),
+            ("t", 3, (1,), 39, "Inconsistent replication factor"),
         ],
     )
     def test_what_kafka_refuses(
         self,
-        wanted: dict[str, Any],
+        name: str,
+        count: int,
+        assigned: tuple[int, ...] | None,
         code: int,
         message: str,
         cluster: SimulatedCluster,
         controller: LiveController,
         endpoint: LocalEndpoint,
     ) -> None:
-        cluster.create_topic("t", [(1, 2), (2, 3)])
-        _wait_for(controller, "t")
-        found, text = grow(endpoint, wanted)[wanted["name"]]
+        create_led(cluster, controller, "t", [(1, 2), (2, 3)])
+        assignments = None if assigned is None else [{"broker_ids": assigned}]
+        wanted = {"name": name, "count": count, "assignments": assignments}
+        found, text = grow(endpoint, wanted)[name]
         assert found == code
         assert message in str(text)
         assert cluster.replicas("t") == [(1, 2), (2, 3)]
 
+    @pytest.mark.usefixtures("led")
     def test_nothing_is_written_to_validate(
-        self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+        self, cluster: SimulatedCluster, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         wanted = {"name": "t", "count": 3}
         assert grow(endpoint, wanted, validate_only=True) == {"t": (0, None)}
         assert cluster.replicas("t") == [(1, 2)]
 
+    @pytest.mark.usefixtures("led")
     def test_a_topic_twice_in_a_request_does_not_grow(
-        self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+        self, cluster: SimulatedCluster, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         results = grow(endpoint, {"name": "t", "count": 3}, {"name": "t", "count": 4})
         assert results == {"t": (42, "Duplicate topic in request.")}
         assert cluster.replicas("t") == [(1, 2)]
@@ -217,18 +205,10 @@ def elect(endpoint: LocalEndpoint, version: int, **fields: Any) -> dict[str, Any
     return answer
 
 
-@pytest.mark.usefixtures("controller")
+@pytest.mark.usefixtures("led")
 class TestElectLeaders:
     @pytest.mark.parametrize("version", sorted(ELECT_LEADERS.requests))
-    def test_each_partition_has_an_answer(
-        self,
-        version: int,
-        cluster: SimulatedCluster,
-        controller: LiveController,
-        endpoint: LocalEndpoint,
-    ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
+    def test_each_partition_has_an_answer(self, version: int, endpoint: LocalEndpoint) -> None:
         named = [{"topic": "t", "partitions": (0, 7)}]
         answer = elect(endpoint, version, topic_partitions=named)
         (topic,) = answer["replica_election_results"]
@@ -242,10 +222,8 @@ class TestElectLeaders:
         ]
 
     def test_of_all_partitions_only_what_has_changed_is_answered(
-        self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
+        self, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         answer = elect(endpoint, 2, topic_partitions=None)
         assert (answer["error_code"], answer["replica_election_results"]) == (0, ())
 
@@ -276,8 +254,7 @@ class TestReassignments:
     def test_partitions_move_and_those_that_do_are_listed(
         self, cluster: SimulatedCluster, controller: LiveController, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2), (2, 1)])
-        _wait_for(controller, "t")
+        create_led(cluster, controller, "t", [(1, 2), (2, 1)])
         cluster.pause_broker(3)
         cluster.expect_move("t", 0, (2, 3))
         assert reassign(endpoint, {0: (2, 3)}) == {0: (0, None)}
@@ -291,35 +268,20 @@ class TestReassignments:
         assert answer["topics"] == ()
         cluster.resume_broker(3)
 
+    @pytest.mark.usefixtures("led")
     @pytest.mark.parametrize(
         ("target", "code", "message"),
         [
             (None, 85, "No partition reassignment"),
             ((), 39, "Empty replica list"),
-            (
-                (1, 1),
-                39,
-                "Duplicate replica ids",
-            ),
+            ((1, 1), 39, "Duplicate replica ids"),
             ((1, -1), 39, "Invalid broker id"),
-            (
-                (1, 9),
-                39,
-                "brokers that are not alive",
-            ),
+            ((1, 9), 39, "brokers that are not alive"),
         ],
     )
     def test_what_kafka_refuses(
-        self,
-        target: tuple[int, ...] | None,
-        code: int,
-        message: str,
-        cluster: SimulatedCluster,
-        controller: LiveController,
-        endpoint: LocalEndpoint,
+        self, target: tuple[int, ...] | None, code: int, message: str, endpoint: LocalEndpoint
     ) -> None:
-        cluster.create_topic("t", [(1, 2)])
-        _wait_for(controller, "t")
         results = reassign(endpoint, {0: target, 5: (1,)})
         assert [results[p][0] for p in (0, 5)] == [code, 3]
         assert message in str(results[0][1])
@@ -428,10 +390,3 @@ def test_standby_is_not_controller(controller: LiveController, endpoint: LocalEn
     assert alter_users(endpoint, upsertion("a")) == {"a": (NOT_CONTROLLER, None)}
     for api in (ALTER_PARTITION_REASSIGNMENTS, LIST_PARTITION_REASSIGNMENTS, UPDATE_FEATURES):
         assert endpoint.ask(api, 0, EMPTY)["error_code"] == NOT_CONTROLLER
-
-
-def _wait_for(controller: LiveController, topic: str) -> None:
-    wait_for(
-        lambda: (view := controller.view.topics.get(topic)) is not None and not view.leaderless,
-        f"{topic} to be led",
-    )

@@ -19,7 +19,7 @@ from regent.protocol.served_apis import (
     ELECT_LEADERS,
     Api,
 )
-from tests.support.endpoint import LocalEndpoint
+from tests.support.endpoint import LocalEndpoint, new_topic
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.waiting import wait_for
@@ -58,15 +58,7 @@ CHANGES = {
     "CreateTopics": Change(
         CREATE_TOPICS,
         {
-            "topics": [
-                {
-                    "name": "t",
-                    "num_partitions": 1,
-                    "replication_factor": 3,
-                    "assignments": (),
-                    "configs": (),
-                }
-            ],
+            "topics": [new_topic("t", replication_factor=3)],
             "validate_only": False,
         },
         exists=False,

@@ -12,7 +12,7 @@ import pytest
 from regent.protocol.served_apis import CREATE_PARTITIONS, CREATE_TOPICS, DELETE_TOPICS
 from regent.zk_data.operations import Create, SetData
 from tests.support.clock import Clock
-from tests.support.endpoint import LocalEndpoint, peer_of
+from tests.support.endpoint import LocalEndpoint, new_topic, peer_of
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.waiting import wait_for
@@ -48,15 +48,9 @@ def set_rate(cluster: SimulatedCluster, path: str, rate: float | str) -> None:
 
 def create(endpoint: LocalEndpoint, *counts: int, version: int = 7, **options: Any) -> Any:
     """Create topics with so many partitions, each on one broker."""
+    prefix = options.get("prefix", "t")
     topics = [
-        {
-            "name": f"{options.get('prefix', 't')}-{number}",
-            "num_partitions": count,
-            "replication_factor": 1,
-            "assignments": (),
-            "configs": (),
-        }
-        for number, count in enumerate(counts)
+        new_topic(f"{prefix}-{number}", num_partitions=count) for number, count in enumerate(counts)
     ]
     validate_only = options.get("validate_only", False)
     return endpoint.ask(

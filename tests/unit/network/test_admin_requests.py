@@ -4,7 +4,8 @@ the server's side, in the versions of its release."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+import contextlib
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -58,18 +59,18 @@ class Controller:
     def __init__(self, broker: RawBroker, api: Api, fields: Mapping[str, Any]) -> None:
         self.entities: list[Any] = []
         self.versions: list[int] = []
-        self._broker = broker
+        self.broker = broker
         self._api = api
         self._fields = fields
         broker.answer = self._answer
 
     @property
     def registration(self) -> Broker:
-        return self._broker.as_upstream().broker
+        return self.broker.as_upstream().broker
 
     def _answer(self, header: RequestHeader, frame: bytes) -> bytes:
         if header.api_key == API_VERSIONS_KEY:
-            return self._broker.listing(header)
+            return self.broker.listing(header)
         request = _CODEC.decode(frame)
         self.entities.append(request.entity)
         self.versions.append(request.header.api_version)
@@ -77,8 +78,15 @@ class Controller:
         return _CODEC.encode(request.header, build_entity(kind, self._fields))
 
 
-def requests() -> AdminRequests:
-    return AdminRequests(client_id="9", settings=ChannelSettings())
+@contextlib.asynccontextmanager
+async def asking(
+    release: tuple[int, int], api: Api, fields: Mapping[str, Any]
+) -> AsyncIterator[tuple[Controller, AdminRequests]]:
+    """A controller of a release, and requests to it."""
+    async with raw_brokers(release) as (broker,):
+        admin = AdminRequests(client_id="9", settings=ChannelSettings())
+        yield Controller(broker, api, fields), admin
+        admin.close()
 
 
 def reassigned(
@@ -103,11 +111,8 @@ def elected(code: int, partitions: Mapping[int, int]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("release", [(2, 4), (3, 9)])
 async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -> None:
-    async with raw_brokers(release) as (broker,):
-        fields = reassigned(
-            partitions={0: (NONE, None), 1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")}
-        )
-        controller, admin = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields), requests()
+    fields = reassigned(partitions={0: (NONE, None), 1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")})
+    async with asking(release, ALTER_PARTITION_REASSIGNMENTS, fields) as (controller, admin):
         answers = await admin.alter_partition_reassignments(
             controller.registration, {P0: (3, 2), P1: None}
         )
@@ -120,44 +125,38 @@ async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -
             (1, None),
         ]
         await admin.alter_partition_reassignments(controller.registration, {P0: (3, 2)})
-        assert broker.accepted == 1
-        admin.close()
+        assert controller.broker.accepted == 1
 
 
 @pytest.mark.parametrize(
     ("release", "version"), [((2, 2), 0), ((2, 3), 0), ((2, 4), 2), ((3, 9), 2)]
 )
 async def test_preferred_election_in_every_version(release: tuple[int, int], version: int) -> None:
-    async with raw_brokers(release) as (broker,):
-        fields = elected(NONE, {0: NONE, 1: ELECTION_NOT_NEEDED})
-        controller, admin = Controller(broker, ELECT_LEADERS, fields), requests()
+    fields = elected(NONE, {0: NONE, 1: ELECTION_NOT_NEEDED})
+    async with asking(release, ELECT_LEADERS, fields) as (controller, admin):
         answers = await admin.elect_leaders(controller.registration, PREFERRED, (P0, P1))
         assert answers == {P0: (NONE, ""), P1: (ELECTION_NOT_NEEDED, "")}
         (entity,) = controller.entities
         assert controller.versions == [version]
         (asked,) = entity.topic_partitions
         assert (asked.topic, getattr(asked, "partitions", None)) == ("orders", (0, 1))
-        admin.close()
 
 
 async def test_all_partitions_and_unclean_elections_can_be_asked_for() -> None:
-    async with raw_brokers((3, 9)) as (broker,):
-        controller, admin = Controller(broker, ELECT_LEADERS, elected(NONE, {0: NONE})), requests()
+    fields = elected(NONE, {0: NONE})
+    async with asking((3, 9), ELECT_LEADERS, fields) as (controller, admin):
         await admin.elect_leaders(controller.registration, UNCLEAN, None)
         (entity,) = controller.entities
         assert (entity.election_type, entity.topic_partitions) == (UNCLEAN, None)
-        admin.close()
 
 
 async def test_a_broker_that_is_too_old_is_not_asked() -> None:
-    async with raw_brokers((2, 3)) as (broker,):
-        controller, admin = Controller(broker, ELECT_LEADERS, elected(NONE, {})), requests()
+    async with asking((2, 3), ELECT_LEADERS, elected(NONE, {})) as (controller, admin):
         with pytest.raises(BrokerTooOldError, match="API 45"):
             await admin.alter_partition_reassignments(controller.registration, {P0: None})
         with pytest.raises(BrokerTooOldError, match="API 43"):
             await admin.elect_leaders(controller.registration, UNCLEAN, (P0,))
         assert controller.entities == []
-        admin.close()
 
 
 @pytest.mark.parametrize(
@@ -169,30 +168,24 @@ async def test_a_broker_that_is_too_old_is_not_asked() -> None:
     ],
 )
 async def test_whole_refusal_names_its_cause(code: int, error: type[Exception], text: str) -> None:
-    async with raw_brokers((3, 9)) as (broker,):
-        fields = reassigned(code)
-        controller, admin = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, fields), requests()
+    fields = reassigned(code)
+    async with asking((3, 9), ALTER_PARTITION_REASSIGNMENTS, fields) as (controller, admin):
         with pytest.raises(error, match=text):
             await admin.alter_partition_reassignments(controller.registration, {P0: None})
-        admin.close()
 
 
 async def test_a_former_controller_says_so_for_each_partition() -> None:
     """So does ElectLeaders, version 0, which has no other place for it."""
-    async with raw_brokers((2, 2)) as (broker,):
-        fields = elected(NONE, {0: NOT_CONTROLLER})
-        controller, admin = Controller(broker, ELECT_LEADERS, fields), requests()
+    fields = elected(NONE, {0: NOT_CONTROLLER})
+    async with asking((2, 2), ELECT_LEADERS, fields) as (controller, admin):
         with pytest.raises(BrokerNotControllerError):
             await admin.elect_leaders(controller.registration, PREFERRED, (P0,))
-        admin.close()
 
 
 async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off() -> None:
-    admin = requests()
-    async with raw_brokers((3, 9)) as (broker,):
-        controller = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {})
-        registration, answer = controller.registration, broker.answer
-        was_asked = asyncio.Event()
+    async with asking((3, 9), ALTER_PARTITION_REASSIGNMENTS, {}) as (controller, admin):
+        registration, broker = controller.registration, controller.broker
+        answer, was_asked = broker.answer, asyncio.Event()
 
         def say_instead(what: bytes | None) -> None:
             def say(header: RequestHeader, frame: bytes) -> bytes | None:
@@ -217,20 +210,16 @@ async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off
                 await asked
     with pytest.raises(BrokerUnreachedError):
         await admin.alter_partition_reassignments(registration, {P0: None})
-    admin.close()
 
 
 async def test_late_controller_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it is asked next would wait as long: a batch asks it nothing else."""
     monkeypatch.setattr("regent.network.admin_requests._ANSWER_S", 0.2)
-    admin = requests()
-    async with raw_brokers((3, 9)) as (broker,):
-        registration = Controller(broker, ALTER_PARTITION_REASSIGNMENTS, {}).registration
-        answer = broker.answer
-        broker.answer = lambda header, frame: (
+    async with asking((3, 9), ALTER_PARTITION_REASSIGNMENTS, {}) as (controller, admin):
+        answer = controller.broker.answer
+        controller.broker.answer = lambda header, frame: (
             answer(header, frame) if header.api_key == API_VERSIONS_KEY else NO_BYTES
         )
         with pytest.raises(BrokerSilentError) as silent:
-            await admin.alter_partition_reassignments(registration, {P0: None})
+            await admin.alter_partition_reassignments(controller.registration, {P0: None})
         assert not isinstance(silent.value, BrokerUnreachedError)
-        admin.close()

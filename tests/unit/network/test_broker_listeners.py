@@ -24,14 +24,19 @@ from tests.unit.network.open_channels import (
 )
 
 
+def name_internal_listener(*stubs: StubBroker) -> None:
+    """Have them say that the listener of brokers is ``INTERNAL``."""
+    for stub in stubs:
+        assert stub.configs is not None
+        stub.configs["inter.broker.listener.name"] = "INTERNAL"
+
+
 class TestListeners:
     """Which of a broker's endpoints is used."""
 
     async def test_the_broker_names_the_listener(self) -> None:
         async with StubBroker(1) as internal, StubBroker(1) as public:
-            for stub in (internal, public):
-                assert stub.configs is not None
-                stub.configs["inter.broker.listener.name"] = "INTERNAL"
+            name_internal_listener(internal, public)
             async with channels(two_listeners(public, internal)) as (manager, responses):
                 manager.send(batch(internal))
                 await responses.wait_for(3)
@@ -41,8 +46,7 @@ class TestListeners:
     async def test_the_configured_listener_is_used_without_asking(self) -> None:
         settings = ChannelSettings(listener="PUBLIC")
         async with StubBroker(1) as internal, StubBroker(1) as public:
-            assert public.configs is not None
-            public.configs["inter.broker.listener.name"] = "INTERNAL"
+            name_internal_listener(public)
             broker = two_listeners(internal, public, names=("INTERNAL", "PUBLIC"))
             async with channels(broker, settings=settings) as (manager, responses):
                 manager.send(batch(internal))
@@ -53,9 +57,7 @@ class TestListeners:
         """One that is set up otherwise than the others is no reason not to control it."""
         settings = ChannelSettings(listener="BROKERS")
         async with StubBroker(1) as internal, StubBroker(1) as public:
-            for stub in (internal, public):
-                assert stub.configs is not None
-                stub.configs["inter.broker.listener.name"] = "INTERNAL"
+            name_internal_listener(internal, public)
             broker = two_listeners(public, internal)
             async with channels(broker, settings=settings) as (manager, responses):
                 manager.send(batch(internal))

@@ -18,7 +18,7 @@ from regent.network.replica_tls import ReplicaTls, tls_between_replicas
 from regent.replicas.messages import Answer, encode
 from regent.replicas.suspicion import SuspicionSettings
 from regent.sockets.listening import listening_socket
-from sandbox.pki import Authority
+from sandbox.pki import Authority, TlsFiles
 from tests.support.waiting import wait_for
 
 SETTINGS = SuspicionSettings(heartbeat_s=0.02, silence_s=0.4, refused_s=0.01, unreached_s=0.1)
@@ -335,16 +335,19 @@ def wait_for_problem(replica: Replica, peer: ReplicaPresence, *texts: str) -> No
     )
 
 
-class TestTls:
-    def tls(self, authority: Authority, name: str) -> ReplicaTls:
-        files = authority.issue(name)
-        return tls_between_replicas(
-            authorities=files.ca_certificate, certificate=files.certificate, key=files.key
-        )
+def tls_by(files: TlsFiles, *, authorities: Path | None = None) -> ReplicaTls:
+    """A replica's TLS; it trusts the authority of its own certificate, unless others are named."""
+    return tls_between_replicas(
+        authorities=authorities or files.ca_certificate,
+        certificate=files.certificate,
+        key=files.key,
+    )
 
+
+class TestTls:
     def test_both_show_certificates(self, stack: ExitStack, tmp_path: Path) -> None:
         authority = Authority(tmp_path)
-        a, b = (Replica(stack, name, tls=self.tls(authority, name)) for name in "ab")
+        a, b = (Replica(stack, name, tls=tls_by(authority.issue(name))) for name in "ab")
         b.follow(a.presence)
         wait_for(lambda: a.heartbeats.ready() == {"b"}, "b to be ready")
         a.heartbeats.name("b")
@@ -355,33 +358,20 @@ class TestTls:
             (tmp_path / name).mkdir()
         both = [tmp_path / "one" / "ca.pem", tmp_path / "two" / "ca.pem"]
         one, two = (Authority(path.parent) for path in both)
-        a = Replica(stack, "a", tls=self.tls(one, "a"))
-        b = Replica(stack, "b", tls=self.tls(two, "b"))
+        a = Replica(stack, "a", tls=tls_by(one.issue("a")))
+        b = Replica(stack, "b", tls=tls_by(two.issue("b")))
         # c accepts both, and is accepted by none but itself
-        files = two.issue("c")
         trusted = tmp_path / "both.pem"
         trusted.write_bytes(b"".join(path.read_bytes() for path in both))
-        c = Replica(
-            stack,
-            "c",
-            tls=tls_between_replicas(
-                authorities=trusted, certificate=files.certificate, key=files.key
-            ),
-        )
+        c = Replica(stack, "c", tls=tls_by(two.issue("c"), authorities=trusted))
         wait_for_problem(b, a.presence, "replica_tls_ca_file must have the authority")
         wait_for_problem(c, a.presence, "may not accept our certificate")
 
     def test_expired_certificate_is_named_by_both(self, stack: ExitStack, tmp_path: Path) -> None:
         authority = Authority(tmp_path)
-        a = Replica(stack, "a", tls=self.tls(authority, "a"))
+        a = Replica(stack, "a", tls=tls_by(authority.issue("a")))
         files = authority.issue("b", is_expired=True)
-        b = Replica(
-            stack,
-            "b",
-            tls=tls_between_replicas(
-                authorities=files.ca_certificate, certificate=files.certificate, key=files.key
-            ),
-        )
+        b = Replica(stack, "b", tls=tls_by(files))
         wait_for_problem(
             a,
             b.presence,
@@ -395,7 +385,7 @@ class TestTls:
         a.follow(b.presence)
 
     def test_one_without_tls_is_named(self, stack: ExitStack, tmp_path: Path) -> None:
-        a = Replica(stack, "a", tls=self.tls(Authority(tmp_path), "a"))
+        a = Replica(stack, "a", tls=tls_by(Authority(tmp_path).issue("a")))
         plain = Replica(stack, "b")
         a.heartbeats.set_peers({SESSION: plain.presence})
         wait_for_problem(a, plain.presence, "or it has no replica_tls")

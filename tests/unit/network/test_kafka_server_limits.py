@@ -39,6 +39,16 @@ STRANGER = "127.0.0.2"
 """Another address of this machine than clients of the tests have."""
 
 
+class Belief:
+    """Takes all peers for brokers, or nobody."""
+
+    def __init__(self, is_broker: bool) -> None:
+        self.is_broker = is_broker
+
+    async def __call__(self, _: RequestHeader, __: Peer) -> Admission:
+        return Admission(is_broker=self.is_broker)
+
+
 async def test_an_idle_connection_is_closed(controller: Controller) -> None:
     async with served(controller, limited(idle_s=0.05)) as (server, client):
         await client.closed()
@@ -133,59 +143,49 @@ async def test_strangers_memory_does_not_close_a_broker(controller: Controller) 
 
 async def test_who_holds_little_stays_when_memory_is_short(controller: Controller) -> None:
     """Also where a broker at its address holds most."""
-    believes = False
-
-    async def admit(_: RequestHeader, __: Peer) -> Admission:
-        return Admission(is_broker=believes)
-
+    admit = Belief(False)
     async with (
         serving(controller, limited(buffered_bytes=100_000), admit=admit) as server,
         connected(server.port) as modest,
         connected(server.port) as broker,
     ):
         await modest.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-        believes = True
+        admit.is_broker = True
         await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         broker.writer.write(struct.pack(">i", 200_000) + bytes(150_000))
         await broker.closed()
         await closed_for(server, CloseReason.BUFFERED_BYTES)
-        believes = False
+        admit.is_broker = False
         await modest.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-
-
-async def test_new_peer_replaces_the_longest_idle(controller: Controller) -> None:
-    async with (
-        serving(controller, limited(connections=2)) as server,
-        connected(server.port) as oldest,
-        connected(server.port) as active,
-    ):
-        for client in (oldest, active):
-            await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        async with connected(server.port) as newest:
-            await oldest.closed()
-            await closed_for(server, CloseReason.TOO_MANY)
-            for client in (active, newest):
-                await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
 async def test_an_address_cannot_take_the_places_of_others(controller: Controller) -> None:
     async with (
         serving(controller, limited(connections=3)) as server,
         connected(server.port) as broker,
-        connected(server.port, local="127.0.0.2") as _one,
-        connected(server.port, local="127.0.0.2") as _two,
+        connected(server.port, local=STRANGER) as _one,
+        connected(server.port, local=STRANGER) as _two,
     ):
         await until(at(server, connections=3))
         for _ in range(5):
-            async with connected(server.port, local="127.0.0.2"):
+            async with connected(server.port, local=STRANGER):
                 pass
         assert await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
-async def test_an_address_has_so_many_connections(controller: Controller) -> None:
+@pytest.mark.parametrize(
+    ("limit", "reason"),
+    [
+        ({"connections": 3}, CloseReason.TOO_MANY),
+        ({"connections_per_address": 2}, CloseReason.TOO_MANY_OF_ADDRESS),
+    ],
+)
+async def test_new_peer_replaces_the_longest_idle_of_its_address(
+    limit: dict[str, int], reason: CloseReason, controller: Controller
+) -> None:
     async with (
-        serving(controller, limited(connections_per_address=2)) as server,
-        connected(server.port, local="127.0.0.2") as other,
+        serving(controller, limited(**limit)) as server,
+        connected(server.port, local=STRANGER) as other,
         connected(server.port) as oldest,
         connected(server.port) as active,
     ):
@@ -193,29 +193,25 @@ async def test_an_address_has_so_many_connections(controller: Controller) -> Non
             await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         async with connected(server.port) as newest:
             await oldest.closed()
-            await closed_for(server, CloseReason.TOO_MANY_OF_ADDRESS)
+            await closed_for(server, reason)
             for client in (other, active, newest):
                 await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
 
 
 async def test_clients_leave_places_to_brokers(controller: Controller) -> None:
     """Behind NAT, or in a network of 64 bits, everybody has one address."""
-    believes = True
-
-    async def admit(_: RequestHeader, __: Peer) -> Admission:
-        return Admission(is_broker=believes)
-
+    admit = Belief(True)
     async with (
         serving(controller, limited(connections_per_address=3), admit=admit) as server,
         connected(server.port) as broker,
     ):
         await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        believes = False
+        admit.is_broker = False
         async with contextlib.AsyncExitStack() as clients:
             for _ in range(10):
                 client = await clients.enter_async_context(connected(server.port))
                 await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
-            believes = True
+            admit.is_broker = True
             async with connected(server.port) as other_broker:
                 await other_broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 3})
                 await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
@@ -344,10 +340,6 @@ class Laborious(Controller):
         return await super().__call__(request, peer)
 
 
-async def believed(_: RequestHeader, __: Peer) -> Admission:
-    return Admission(is_broker=True)
-
-
 async def test_requests_wait_for_the_cost_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first ones pass; each costs what 300 others do. However many wait, one comes after the
     other."""
@@ -367,7 +359,10 @@ async def test_requests_wait_for_the_cost_of_others(monkeypatch: pytest.MonkeyPa
 async def test_what_brokers_requests_cost_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
     controller = Laborious()
-    async with served(controller, limited(request_rate=100.0), admit=believed) as (server, client):
+    async with served(controller, limited(request_rate=100.0), admit=Belief(True)) as (
+        server,
+        client,
+    ):
         for broker_id in range(5):
             await client.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": broker_id})
         assert server.statistics.throttled == 0
@@ -375,11 +370,7 @@ async def test_what_brokers_requests_cost_is_not_counted(monkeypatch: pytest.Mon
 
 async def test_brokers_do_not_wait_for_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection_registry, "TIME_SHARE", 1e-6)
-    believes = False
-
-    async def admit(_: RequestHeader, __: Peer) -> Admission:
-        return Admission(is_broker=believes)
-
+    admit = Belief(False)
     controller = Laborious()
     async with (
         serving(controller, limited(request_rate=100.0), admit=admit) as server,
@@ -387,13 +378,13 @@ async def test_brokers_do_not_wait_for_costs(monkeypatch: pytest.MonkeyPatch) ->
         connected(server.port) as other,
         connected(server.port) as third,
     ):
-        believes = True
+        admit.is_broker = True
         await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
-        believes = False
+        admit.is_broker = False
         await other.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 2})
         third.send(CONTROLLED_SHUTDOWN, 1, {"brokerId": 3})
         await until(at(server, throttled=1))
-        believes = True
+        admit.is_broker = True
         await broker.ask(CONTROLLED_SHUTDOWN, 1, {"brokerId": 1})
         assert controller.brokers == [1, 2, 1]
 

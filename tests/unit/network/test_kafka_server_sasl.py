@@ -7,7 +7,7 @@ import base64
 import contextlib
 import logging
 import struct
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +70,12 @@ async def test_sasl_within_tls(controller: Controller, tmp_path: Path) -> None:
     assert (peer.principal, peer.security_protocol) == ("User:a=user,1", "SASL_SSL")
 
 
+def send_message(client: KafkaClient, message: bytes) -> int:
+    """Send a message of the mechanism in a request; its correlation id."""
+    fields = {"authBytes": base64.b64encode(message).decode()}
+    return client.send(SASL_AUTHENTICATE, 2, fields)
+
+
 GENERIC = (
     "Authentication failed during authentication due to invalid credentials with SASL mechanism "
 )
@@ -111,8 +117,7 @@ async def test_a_failure_is_answered_after_a_delay(controller: Controller) -> No
     limits = ServerLimits(failed_authentication_delay_s=1000.0)
     async with served(controller, mechanisms=MECHANISMS, limits=limits) as (server, client):
         await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
-        fields = {"authBytes": base64.b64encode(b"\0u\0p").decode()}
-        client.send(SASL_AUTHENTICATE, 2, fields)
+        send_message(client, b"\0u\0p")
         await until(
             lambda: server.statistics.failed_authentications == 1, "a failed authentication"
         )
@@ -123,18 +128,21 @@ async def test_a_failure_is_answered_after_a_delay(controller: Controller) -> No
 
 async def test_another_authorization_id_is_refused(client: KafkaClient) -> None:
     await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
-    message = f"admin\0a=user,1\0{PASSWORD}".encode()
-    fields = {"authBytes": base64.b64encode(message).decode()}
-    answer = await client.ask(SASL_AUTHENTICATE, 2, fields)
+    sent = send_message(client, f"admin\0a=user,1\0{PASSWORD}".encode())
+    answer = await client.answer(SASL_AUTHENTICATE, 2, sent)
     assert answer.error_message == (
         "Authentication failed: Client requested an authorization id that is different from "
         "username"
     )
 
 
-async def closed_without_an_answer(client: KafkaClient) -> None:
+async def refused_without_an_answer(client: KafkaClient, server: KafkaServer) -> Mapping[str, Any]:
+    """Wait until the connection is closed; the refusal that the server shows."""
     with contextlib.suppress(ConnectionError):
         assert await client.reader.read() == b""
+    await closed_for(server, CloseReason.AUTHENTICATION)
+    (refusal,) = server.refusals.recent()
+    return refusal
 
 
 async def test_unknown_mechanism_closes_without_an_answer(controller: Controller) -> None:
@@ -145,9 +153,7 @@ async def test_unknown_mechanism_closes_without_an_answer(controller: Controller
         client,
     ):
         client.send(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
-        await closed_without_an_answer(client)
-        await closed_for(server, CloseReason.AUTHENTICATION)
-        (refusal,) = server.refusals.recent()
+        refusal = await refused_without_an_answer(client, server)
     assert "'PLAIN' is not enabled" in refusal["reason"]
     assert "SCRAM-SHA-256, SCRAM-SHA-512" in refusal["remedy"]
 
@@ -157,12 +163,10 @@ async def test_delegation_token(client: KafkaClient, server: KafkaServer, versio
     await client.ask(SASL_HANDSHAKE, version, {"mechanism": "SCRAM-SHA-512"})
     message = b"n,,n=a-token-id,r=nonce,tokenauth=true"
     if version:
-        client.send(SASL_AUTHENTICATE, 2, {"authBytes": base64.b64encode(message).decode()})
+        send_message(client, message)
     else:
         client.send_frame(message)
-    await closed_without_an_answer(client)
-    await closed_for(server, CloseReason.AUTHENTICATION)
-    (refusal,) = server.refusals.recent()
+    refusal = await refused_without_an_answer(client, server)
     assert refusal["principal"] == "User:a-token-id"
     assert "delegation token" in refusal["reason"]
     assert "endpoint_announced_listeners" in refusal["remedy"]
@@ -175,22 +179,16 @@ async def test_a_user_of_plain_whom_only_brokers_may_know_is_not_refused_for_goo
     user: str, password: str, client: KafkaClient, server: KafkaServer
 ) -> None:
     await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "PLAIN"})
-    message = f"\0{user}\0{password}".encode()
-    client.send(SASL_AUTHENTICATE, 2, {"authBytes": base64.b64encode(message).decode()})
-    await closed_without_an_answer(client)
-    await closed_for(server, CloseReason.AUTHENTICATION)
-    (refusal,) = server.refusals.recent()
+    send_message(client, f"\0{user}\0{password}".encode())
+    refusal = await refused_without_an_answer(client, server)
     assert refusal["principal"] == f"User:{user}"
     assert "endpoint_sasl_plain_users_file" in refusal["remedy"]
 
 
 async def test_unreadable_credential_no_answer(client: KafkaClient, server: KafkaServer) -> None:
     await client.ask(SASL_HANDSHAKE, 1, {"mechanism": "SCRAM-SHA-512"})
-    message = base64.b64encode(b"n,,n=unreadable,r=nonce").decode()
-    client.send(SASL_AUTHENTICATE, 2, {"authBytes": message})
-    await closed_without_an_answer(client)
-    await closed_for(server, CloseReason.AUTHENTICATION)
-    (refusal,) = server.refusals.recent()
+    send_message(client, b"n,,n=unreadable,r=nonce")
+    refusal = await refused_without_an_answer(client, server)
     assert "not found out" in refusal["reason"]
 
 

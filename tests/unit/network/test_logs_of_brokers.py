@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import struct
 
 from regent.model.cluster import Broker, EndPoint
@@ -21,12 +20,9 @@ def broker(broker_id: int, *endpoints: EndPoint) -> Broker:
 
 
 async def test_why_a_broker_does_not_answer_is_said() -> None:
-    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    async with server:
+    async with raw_brokers((3, 9)) as (hanging_up,):
+        hanging_up.answer = lambda *_: None
+        port = hanging_up.port
         answers = await ask_log_dirs(
             [
                 broker(2, EndPoint("SECRET", "SASL_SSL", "127.0.0.1", port)),
@@ -48,18 +44,11 @@ async def test_broker_with_another_id_does_not_tell() -> None:
 
 
 async def test_why_a_broker_does_not_answer_is_said_and_each_listener_is_tried() -> None:
-    tried = 0
-
-    async def hang_up(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        nonlocal tried
-        tried += 1
-        writer.close()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    port = server.sockets[0].getsockname()[1]
-    listeners = tuple(EndPoint(name, "PLAINTEXT", "127.0.0.1", port) for name in ("A", "B"))
     partitions = [TopicPartition("t", number) for number in range(3)]
-    async with server:
+    async with raw_brokers((3, 9)) as (hanging_up,):
+        hanging_up.answer = lambda *_: None
+        port = hanging_up.port
+        listeners = tuple(EndPoint(name, "PLAINTEXT", "127.0.0.1", port) for name in ("A", "B"))
         offsets = await ask_log_offsets(
             [
                 (Broker(1, 1, listeners), partitions),
@@ -70,7 +59,7 @@ async def test_why_a_broker_does_not_answer_is_said_and_each_listener_is_tried()
     assert (offsets.start, offsets.end) == ({}, {})
     hung_up, unreachable = offsets.unknown
     assert hung_up.startswith("broker 1 does not tell offsets of 3 partitions: ")
-    assert tried == 2
+    assert hanging_up.accepted == 2
     assert unreachable == (
         "broker 2 does not tell offsets of 1 partitions: it has no listener that Regent's settings "
         "can use"

@@ -83,6 +83,18 @@ class Receiver:
         writer.close()
 
 
+class Permission:
+    """Whether the sender may go on, and how often it has asked."""
+
+    def __init__(self) -> None:
+        self.is_given = True
+        self.asked = 0
+
+    def __call__(self) -> bool:
+        self.asked += 1
+        return self.is_given
+
+
 @contextlib.asynccontextmanager
 async def connected(
     receiver: Receiver, authority: trustme.CA | None = None
@@ -118,13 +130,7 @@ def authority(request: pytest.FixtureRequest) -> trustme.CA | None:
 
 
 async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
-    receiver, asked = Receiver(), 0
-
-    def may_go_on() -> bool:
-        nonlocal asked
-        asked += 1
-        return True
-
+    receiver, may_go_on = Receiver(), Permission()
     async with connected(receiver, authority) as connection:
         answer = await asyncio.wait_for(
             connection.round_trip(API_KEY, VERSION, BODY, flexible=False, may_go_on=may_go_on),
@@ -132,7 +138,7 @@ async def test_it_arrives_whole_if_it_may(authority: trustme.CA | None) -> None:
         )
     assert answer == b"done"
     assert receiver.received.endswith(joined(BODY))
-    assert asked > len(PART) * 2 // (256 * 1024)
+    assert may_go_on.asked > len(PART) * 2 // SLICE
 
 
 async def test_its_end_does_not_wait_for_others_if_the_socket_takes_all_at_once() -> None:
@@ -197,20 +203,14 @@ async def test_its_end_is_kept_back_if_it_may_not(authority: trustme.CA | None) 
 
 async def asked_before_it_stands_still(connection: BrokerConnection, size: int) -> int:
     """How many slices of a request leave while the receiver does not read."""
-    asked = 0
-
-    def may_go_on() -> bool:
-        nonlocal asked
-        asked += 1
-        return True
-
+    may_go_on = Permission()
     sending = asyncio.create_task(
         connection.round_trip(API_KEY, VERSION, (bytes(size),), flexible=False, may_go_on=may_go_on)
     )
     await turns_of_the_loop()
     sending.cancel()
     await asyncio.wait([sending])
-    return asked
+    return may_go_on.asked
 
 
 async def turns_of_the_loop() -> None:
@@ -236,22 +236,15 @@ async def all_has_left(size: int, authority: trustme.CA | None) -> bool:
     of it may be left in this process; if not, the receiver must never get all of it."""
     receiver = Receiver()
     receiver.may_read.clear()
-    body = (bytes(size),)
-    is_allowed, asked = True, 0
-
-    def may_go_on() -> bool:
-        nonlocal asked
-        asked += 1
-        return is_allowed
-
+    body, may_go_on = (bytes(size),), Permission()
     async with connected(receiver, authority) as connection:
         sending = asyncio.create_task(
             connection.round_trip(API_KEY, VERSION, body, flexible=False, may_go_on=may_go_on)
         )
         await turns_of_the_loop()
         # one with the header, the others with the body, and the end
-        was_allowed = asked == 1 + -(-size // SLICE) + 1
-        is_allowed = False
+        was_allowed = may_go_on.asked == 1 + -(-size // SLICE) + 1
+        may_go_on.is_given = False
         if was_allowed:
             connection.close()  # and nothing more leaves
             receiver.may_read.set()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
+from regent.model.cluster import Broker
 from regent.network import broker_channel, controller_channel_manager
 from regent.network.controller_channel_manager import ControllerChannelManager
 from regent.protocol.api_versions import API_KEYS
@@ -27,22 +28,24 @@ def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_channel_manager, "UNREACHED_S", 0.0)
 
 
+def astray(stub: StubBroker) -> Broker:
+    """The registration with an endpoint where nobody listens."""
+    elsewhere = msgspec.structs.replace(stub.endpoint, port=DEAD_PORT)
+    return msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
+
+
 async def test_a_broker_that_nobody_connects_to_is_uninformed_until_somebody_does() -> None:
-    async with stub_brokers(1) as (stub,):
-        (endpoint,) = stub.registration.endpoints
-        elsewhere = msgspec.structs.replace(endpoint, port=DEAD_PORT)
-        astray = msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
-        async with channels(astray) as (manager, responses):
-            await until(manager.problems)
-            assert manager.uninformed() == {1: frozenset()}, "it knows all that there is to know"
-            manager.send(only_update_metadata(stub))
-            assert manager.uninformed() == {1: frozenset()}, "it leads and follows nothing"
-            manager.send(batch(stub))
-            assert manager.uninformed() == {1: frozenset([TP])}
-            assert manager.uninformed()[1] is manager.uninformed()[1], "there may be very many"
-            manager.readdress([stub.registration])
-            await responses.wait_for(1)
-            await until(lambda: not manager.uninformed())
+    async with stub_brokers(1) as (stub,), channels(astray(stub)) as (manager, responses):
+        await until(manager.problems)
+        assert manager.uninformed() == {1: frozenset()}, "it knows all that there is to know"
+        manager.send(only_update_metadata(stub))
+        assert manager.uninformed() == {1: frozenset()}, "it leads and follows nothing"
+        manager.send(batch(stub))
+        assert manager.uninformed() == {1: frozenset([TP])}
+        assert manager.uninformed()[1] is manager.uninformed()[1], "there may be very many"
+        manager.readdress([stub.registration])
+        await responses.wait_for(1)
+        await until(lambda: not manager.uninformed())
 
 
 async def test_a_broker_that_does_not_answer_is_uninformed_until_it_does() -> None:
@@ -115,14 +118,10 @@ async def test_leadership_is_unanswered_until_the_broker_answers_and_somebody_re
 
 async def test_a_moment_out_of_reach_is_no_news(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(controller_channel_manager, "UNREACHED_S", 60.0)
-    async with stub_brokers(1) as (stub,):
-        (endpoint,) = stub.registration.endpoints
-        elsewhere = msgspec.structs.replace(endpoint, port=DEAD_PORT)
-        astray = msgspec.structs.replace(stub.registration, endpoints=(elsewhere,))
-        async with channels(astray) as (manager, _):
-            manager.send(batch(stub))
-            await until(manager.problems)
-            assert manager.uninformed() == {}
+    async with stub_brokers(1) as (stub,), channels(astray(stub)) as (manager, _):
+        manager.send(batch(stub))
+        await until(manager.problems)
+        assert manager.uninformed() == {}
 
 
 def _is_informed(manager: ControllerChannelManager) -> bool:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-import resource
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from regent_rebalance.planner import make_plan
 from regent_rebalance.schedule import Limits
 from regent_rebalance.snapshot import UNKNOWN, Brokers, Rows, Snapshot, snapshot_of
 from tests.unit.planner.clusters import cluster, clusters
+from tests.unit.planner.small_files import files_of_at_most
 
 SUFFIXES = ("json", "parquet")
 
@@ -204,6 +204,12 @@ GOOD = {
 }
 
 
+def write_table(partitions: pa.Table, file: Path) -> None:
+    """A snapshot of these partitions on brokers 1 and 2."""
+    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
+    pq.write_table(partitions.replace_schema_metadata(brokers), file)
+
+
 @pytest.mark.parametrize(
     ("column", "message"),
     [
@@ -234,8 +240,7 @@ def test_a_table_that_cannot_be_is_refused(
     tmp_path: Path, column: dict[str, Any], message: str
 ) -> None:
     file = tmp_path / "snapshot.parquet"
-    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
-    pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
+    write_table(pa.table(GOOD | column), file)
     with pytest.raises(InvalidInputError) as refused:
         load_snapshot(file)
     assert message in f"{refused.value}$"
@@ -245,8 +250,7 @@ def test_a_table_with_wider_types_is_the_same_snapshot(tmp_path: Path) -> None:
     files = [tmp_path / "narrow.parquet", tmp_path / "wide.parquet"]
     wide = {"replicas": pa.array([[1], [2]], pa.large_list(pa.int64()))}
     for file, column in zip(files, ({}, wide), strict=True):
-        brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
-        pq.write_table(pa.table(GOOD | column).replace_schema_metadata(brokers), file)
+        write_table(pa.table(GOOD | column), file)
     narrow, other = map(load_snapshot, files)
     assert encode_snapshot(narrow) == encode_snapshot(other)
 
@@ -259,18 +263,15 @@ def test_a_parquet_file_that_is_not_there_is_said(tmp_path: Path) -> None:
 def test_a_folder_is_no_parquet_file(tmp_path: Path) -> None:
     folder = tmp_path / "folder.parquet"
     folder.mkdir()
-    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
-    pq.write_table(pa.table(GOOD).replace_schema_metadata(brokers), folder / "part.parquet")
+    write_table(pa.table(GOOD), folder / "part.parquet")
     with pytest.raises(InvalidInputError, match=r"folder\.parquet cannot be read: Is a directory"):
         load_snapshot(folder)
 
 
 def test_a_column_that_is_there_twice_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "snapshot.parquet"
-    brokers = {"regent.brokers": '[{"id":1},{"id":2}]'}
     rates = pa.table(GOOD | {"bytesIn": pa.array([1, 2])})
-    twice = rates.append_column("bytesIn", rates["bytesIn"])
-    pq.write_table(twice.replace_schema_metadata(brokers), file)
+    write_table(rates.append_column("bytesIn", rates["bytesIn"]), file)
     with pytest.raises(InvalidInputError, match=r"Multiple matches for FieldRef\.Name\(bytesIn\)"):
         load_snapshot(file)
 
@@ -323,22 +324,11 @@ def test_of_a_pipe_no_more_is_read_than_a_snapshot_can_have(
         piped(tmp_path / "more", content + b" " * 100_000)
 
 
-@contextlib.contextmanager
-def room_for(size: int) -> Iterator[None]:
-    """No file of this process may become larger, in bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
 @pytest.mark.parametrize("name", ["snapshot.json", "snapshot.parquet"])
 def test_what_there_is_no_room_for_leaves_no_half_file(tmp_path: Path, name: str) -> None:
     file = tmp_path / name
     snapshot = cluster(["a", "b", "c"], [[1, 2], [2, 3], [3, 1]] * 50)
-    with room_for(100), pytest.raises(InvalidInputError, match=f"{name} cannot be written"):
+    with files_of_at_most(100), pytest.raises(InvalidInputError, match=f"{name} cannot be written"):
         save_snapshot(snapshot, file)
     assert not file.exists()
 

@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -17,6 +14,7 @@ from regent_rebalance.history_layout import DAY_MS, SampleFile
 from regent_rebalance.sample_files import SCHEMAS, encode_sample
 from regent_rebalance.samples import BrokerSample, LeftOut, PartitionSample, Sample, with_rates
 from regent_rebalance.workspace import Workspace
+from tests.unit.planner.small_files import files_of_at_most
 
 NOON = 1_795_348_800_000
 ORDERS = PartitionSample("orders", 0, "id", 1, [1, 2], [4096, None], 10, 90, False)
@@ -148,17 +146,6 @@ def test_a_sample_is_there_though_old_days_cannot_be_removed(tmp_path: Path) -> 
     assert workspace.newest("c1") == NOON + 1
 
 
-@contextmanager
-def no_room_for(content_bytes: int) -> Iterator[None]:
-    """No file may be larger, as on a disk that is full: the system refuses to write more."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (content_bytes, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.parametrize("kept", ["brokers", "neither"])
 def test_what_there_is_no_room_for_leaves_nothing_and_old_days_make_room(
     tmp_path: Path, kept: str
@@ -171,7 +158,7 @@ def test_what_there_is_no_room_for_leaves_nothing_and_old_days_make_room(
     brokers, partitions = (len(encode_sample(now)[kind]) for kind in ("brokers", "partitions"))
     assert brokers < partitions
     with (
-        no_room_for(brokers if kept == "brokers" else 1),
+        files_of_at_most(brokers if kept == "brokers" else 1),
         pytest.raises(InvalidInputError, match="cannot be written"),
     ):
         workspace.append(now, keep=2 * DAY_MS)
@@ -196,11 +183,6 @@ def test_a_workspace_that_is_a_file_is_named(tmp_path: Path) -> None:
     file.write_text("")
     with pytest.raises(InvalidInputError, match=f"workspace {file} cannot be written"):
         Workspace(str(file)).append(SAMPLE)
-
-
-def test_a_url_of_no_file_system_is_named() -> None:
-    with pytest.raises(InvalidInputError, match="workspace gopher://x/y cannot be reached"):
-        Workspace("gopher://x/y")
 
 
 def test_a_cluster_id_that_is_no_folder_is_refused(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import struct
 from typing import Any
 
@@ -13,7 +12,7 @@ from kio.schema.describe_log_dirs.v4 import request as request_v4
 from kio.schema.describe_log_dirs.v4 import response as response_v4
 from kio.schema.errors import ErrorCode
 from kio.schema.types import TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
+from kio.static.primitive import i32, i64
 
 from regent.model.log_dirs import LogDirectory, LogDirs
 from regent.model.partition import TopicPartition
@@ -32,42 +31,8 @@ from regent.protocol.replica_sizes import (
     decode_replica_sizes_response,
     encode_replica_sizes_request,
 )
+from tests.support.log_dirs_answers import answer, directory, partition
 from tests.support.stub_broker import encode
-
-NO_THROTTLE = i32Timedelta.parse(datetime.timedelta(0))
-
-
-def partition(schema: Any, number: int, size: int, *, is_future: bool = False) -> Any:
-    return schema.DescribeLogDirsPartition(
-        partition_index=i32(number),
-        partition_size=i64(size),
-        offset_lag=i64(0),
-        is_future_key=is_future,
-    )
-
-
-def directory(
-    schema: Any,
-    path: str,
-    *topics: tuple[str, list[Any]],
-    error: ErrorCode = ErrorCode.none,
-    **more: Any,
-) -> Any:
-    return schema.DescribeLogDirsResult(
-        error_code=error,
-        log_dir=path,
-        topics=tuple(
-            schema.DescribeLogDirsTopic(name=TopicName(name), partitions=tuple(partitions))
-            for name, partitions in topics
-        ),
-        **more,
-    )
-
-
-def answer(schema: Any, *directories: Any, **more: Any) -> bytes:
-    return encode(
-        schema.DescribeLogDirsResponse(throttle_time=NO_THROTTLE, results=directories, **more)
-    )
 
 
 def test_the_best_version_that_both_know_is_chosen() -> None:

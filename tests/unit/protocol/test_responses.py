@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import uuid
 from collections.abc import Mapping
 from typing import Any
@@ -12,10 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kio.schema.describe_log_dirs.v1 import request as log_dirs_request
-from kio.schema.describe_log_dirs.v1 import response as log_dirs_response
+from kio.schema.describe_log_dirs.v1 import response as response_v1
 from kio.schema.errors import ErrorCode
-from kio.schema.types import TopicName
-from kio.static.primitive import i32, i32Timedelta, i64
 
 from regent.model.partition import TopicPartition
 from regent.protocol import leader_and_isr, response_errors, stop_replica, update_metadata
@@ -47,6 +44,7 @@ from regent.protocol.primitives import DecodeError
 from regent.protocol.stop_replica import decode_stop_replica_response
 from regent.protocol.update_metadata import decode_update_metadata_response
 from tests.support.examples import scaled_examples
+from tests.support.log_dirs_answers import answer, directory, partition
 from tests.support.stub_broker import encode
 
 BROKER_ID = 3
@@ -267,21 +265,12 @@ LOG_DIRS = DescribeLogDirsRequest(HEADER)
 
 
 def _log_dirs(codes: Mapping[str, int], *, topics: int = 0) -> bytes:
-    partition = log_dirs_response.DescribeLogDirsPartition(
-        partition_index=i32(7), partition_size=i64(2**40), offset_lag=i64(3), is_future_key=True
+    replica = partition(response_v1, 7, 2**40, is_future=True)
+    directories = (
+        directory(response_v1, path, *[("a", [replica] * 2)] * topics, error=ErrorCode(code))
+        for path, code in codes.items()
     )
-    topic = log_dirs_response.DescribeLogDirsTopic(name=TopicName("a"), partitions=(partition,) * 2)
-    return encode(
-        log_dirs_response.DescribeLogDirsResponse(
-            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
-            results=tuple(
-                log_dirs_response.DescribeLogDirsResult(
-                    error_code=ErrorCode(code), log_dir=path, topics=(topic,) * topics
-                )
-                for path, code in codes.items()
-            ),
-        )
-    )
+    return answer(response_v1, *directories)
 
 
 @given(
@@ -303,34 +292,12 @@ def test_all_topics_are_asked_about_or_none(lists_replicas: bool, topics: tuple[
 
 
 def test_replicas_are_listed_with_their_bytes_if_they_were_asked_for() -> None:
-    def topic(name: str, *sizes: int, is_future: bool = False) -> Any:
-        return log_dirs_response.DescribeLogDirsTopic(
-            name=TopicName(name),
-            partitions=tuple(
-                log_dirs_response.DescribeLogDirsPartition(
-                    partition_index=i32(partition),
-                    partition_size=i64(size),
-                    offset_lag=i64(0),
-                    is_future_key=is_future,
-                )
-                for partition, size in enumerate(sizes)
-            ),
-        )
-
-    directories = {
-        "/data-0": (topic("a", 2**40, 0), topic("b")),
-        "/data-1": (topic("a", 7, 8, 9, is_future=True), topic("c", 5)),
-    }
-    body = encode(
-        log_dirs_response.DescribeLogDirsResponse(
-            throttle_time=i32Timedelta.parse(datetime.timedelta(0)),
-            results=tuple(
-                log_dirs_response.DescribeLogDirsResult(
-                    error_code=ErrorCode(0), log_dir=path, topics=topics
-                )
-                for path, topics in directories.items()
-            ),
-        )
+    v1 = response_v1
+    moving = [partition(v1, number, 7, is_future=True) for number in range(3)]
+    body = answer(
+        v1,
+        directory(v1, "/data-0", ("a", [partition(v1, 0, 2**40), partition(v1, 1, 0)]), ("b", [])),
+        directory(v1, "/data-1", ("a", moving), ("c", [partition(v1, 0, 5)])),
     )
     asked = DescribeLogDirsRequest(HEADER, lists_replicas=True)
     response = decode_describe_log_dirs_response(asked, body)

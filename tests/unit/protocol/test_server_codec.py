@@ -198,12 +198,6 @@ def test_null_is_refused_where_it_is_no_value_and_kept_where_it_is() -> None:
         CODEC.decode(struct.pack(">hhih", 56, 2, 1, -1) + b"\0" + bytes(12) + b"\0\0")
 
 
-def test_an_answer_to_an_api_versions_request_of_an_unknown_version_is_in_version_0() -> None:
-    refusal = make(API_VERSIONS.responses[0], {"errorCode": 35, "apiKeys": []})
-    frame = CODEC.encode(RequestHeader(18, 99, 5, None), refusal)
-    assert frame == struct.pack(">iihi", 10, 5, 35, 0)
-
-
 def _handshake(mechanisms: object) -> SaslHandshakeResponse:
     return SaslHandshakeResponse(error_code=ErrorCode.none, mechanisms=mechanisms)  # type: ignore[arg-type]
 

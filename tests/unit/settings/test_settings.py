@@ -175,13 +175,6 @@ def test_a_word_that_yaml_takes_for_true_or_false_is_no_number(tmp_path: Path, l
         load_settings({}, file=file)
 
 
-def test_a_binary_settings_file_is_named(tmp_path: Path) -> None:
-    file = tmp_path / "regent.jks"
-    file.write_bytes(b"\xfe\xed\xfe\xed\x00")
-    with pytest.raises(ConfigurationError, match=r"regent\.jks is not text in UTF-8"):
-        load_settings({"zookeeper": "z:1"}, file=file)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
