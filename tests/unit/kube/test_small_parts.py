@@ -212,6 +212,14 @@ class TestTopicMemory:
         memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
         assert known(other) is None
 
+    def test_a_topic_without_an_id_is_the_one_that_was_created_with_one(self) -> None:
+        """Below inter.broker.protocol.version 2.8 the controller gives topics no ids."""
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
+        shown = TopicView("t", None, (), czxid=0x2A)
+        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
+        memory.recognise(shown)
+        assert memory.created_as == TopicIdentity.of(shown)
+
 
 def working(
     queue: WorkQueue[ObjectKey], reconcile: Callable[[ObjectKey], Awaitable[Reconciled]]
