@@ -23,7 +23,6 @@ NAMESPACES = ("kafka", "team-a", "team-b")
 _RESTRICTED = {"pod-security.kubernetes.io/enforce": "restricted"}
 
 _STRING = {"type": "string"}
-_OBJECTS = {"type": "array", "items": {"type": "object"}}
 _LABELS = {"type": "object", "additionalProperties": _STRING}
 _POD_MONITOR = {
     "selector": {"type": "object", "properties": {"matchLabels": _LABELS}},

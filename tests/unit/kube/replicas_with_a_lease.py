@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -15,7 +15,7 @@ from regent.kube.errors import KubeApiError, KubeConflictError, KubeNotFoundErro
 from regent.kube.leadership import Leadership
 from regent.kube.lease import Lease
 from tests.support.viewed_port import ViewedPort
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse
 
 DURATION_S = 15
 
@@ -113,12 +113,7 @@ class Replica:
         self.leadership.set_elected(False)
 
 
-Scenario = Callable[[LeaseServer, Replica, Replica], Awaitable[None]]
-
-
-def play(scenario: Scenario) -> None:
-    async def play() -> None:
-        server = LeaseServer()
-        await scenario(server, Replica(server, "one"), Replica(server, "two"))
-
-    run(play())
+def replicas() -> tuple[LeaseServer, Replica, Replica]:
+    """Two processes with the same resources."""
+    server = LeaseServer()
+    return server, Replica(server, "one"), Replica(server, "two")

@@ -30,7 +30,7 @@ from regent.kube.command_batcher import (
 from regent.model.partition import TopicPartition
 from sandbox.waiting import DEADLINE_S
 from tests.support.viewed_port import ViewedPort
-from tests.unit.kube.jumping_clock import elapse, jumping, run
+from tests.unit.kube.jumping_clock import elapse, jumping
 
 
 class Port(ViewedPort):
@@ -125,24 +125,21 @@ async def test_what_another_process_may_be_asked_for_holds_nothing_else_up() -> 
     assert port.batches == [(move, elect), (elect,), (DeleteTopic("other"),)]
 
 
-def test_what_comes_soon_after_one_goes_together_however_long_it_took() -> None:
+@jumping
+async def test_what_comes_soon_after_one_goes_together_however_long_it_took() -> None:
     port = Port()
-
-    async def scenario() -> list[float]:
-        batcher, now = await _batcher(port), asyncio.get_running_loop().time
-        waits: list[float] = []
-        for port.takes_s, rest_s in ((0.01, 0.04), (1.0, REST_MAX_S)):
-            await batcher.submit([DeleteTopic("first")])
-            ended = now()
-            early = asyncio.create_task(batcher.submit([DeleteTopic("early")]))
-            await elapse(0.9 * rest_s)
-            await asyncio.gather(early, batcher.submit([DeleteTopic("late")]))
-            waits.append(now() - ended - port.takes_s - BATCH_WAIT_S)
-            await elapse(60)
-        await batcher.submit([DeleteTopic("alone")])
-        return waits
-
-    assert run(scenario()) == pytest.approx([0.04, REST_MAX_S])
+    batcher, now = await _batcher(port), asyncio.get_running_loop().time
+    waits: list[float] = []
+    for port.takes_s, rest_s in ((0.01, 0.04), (1.0, REST_MAX_S)):
+        await batcher.submit([DeleteTopic("first")])
+        ended = now()
+        early = asyncio.create_task(batcher.submit([DeleteTopic("early")]))
+        await elapse(0.9 * rest_s)
+        await asyncio.gather(early, batcher.submit([DeleteTopic("late")]))
+        waits.append(now() - ended - port.takes_s - BATCH_WAIT_S)
+        await elapse(60)
+    await batcher.submit([DeleteTopic("alone")])
+    assert waits == pytest.approx([0.04, REST_MAX_S])
     assert [len(batch) for batch in port.batches] == [1, 2, 1, 2, 1]
 
 
@@ -233,23 +230,21 @@ async def test_a_defect_is_logged_and_the_next_batch_goes_on(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_a_cancellation_at_the_moment_of_the_answer_ends_it() -> None:
+@jumping
+async def test_a_cancellation_at_the_moment_of_the_answer_ends_it() -> None:
+    asked, answered = asyncio.Event(), asyncio.Event()
+
     class Answering(Port):
         async def submit(self, commands: Sequence[Command]) -> Sequence[Outcome]:
-            self.batches.append(tuple(commands))
             asked.set()
             await answered.wait()
             return [Accepted() for _ in commands]
 
-    async def scenario() -> None:
-        batcher = CommandBatcher(Answering(), timeout_s=30)
-        running = asyncio.create_task(batcher.run())
-        asking = asyncio.create_task(batcher.submit([DeleteTopic("a")]))
-        await asked.wait()
-        answered.set()
-        running.cancel()
-        await asyncio.wait([running, asking])
-        assert running.cancelled()
-
-    asked, answered = asyncio.Event(), asyncio.Event()
-    run(scenario())
+    batcher = CommandBatcher(Answering(), timeout_s=30)
+    running = asyncio.create_task(batcher.run())
+    asking = asyncio.create_task(batcher.submit([DeleteTopic("a")]))
+    await asked.wait()
+    answered.set()
+    running.cancel()
+    await asyncio.wait([running, asking])
+    assert running.cancelled()

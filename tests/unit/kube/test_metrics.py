@@ -25,7 +25,7 @@ from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.model.entry_budget import EntryBudget
 from regent.observability.metrics import ControllerCollector
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping
 
 ROOT = Path(__file__).parents[3]
 FILES = ROOT / "charts" / "regent" / "files"
@@ -36,7 +36,8 @@ def registry() -> CollectorRegistry:
     return CollectorRegistry()
 
 
-def test_every_result_of_a_reconciliation_is_counted_from_zero_on(
+@jumping
+async def test_every_result_of_a_reconciliation_is_counted_from_zero_on(
     registry: CollectorRegistry,
 ) -> None:
     metrics = ResourceMetrics(registry)
@@ -58,34 +59,28 @@ def test_every_result_of_a_reconciliation_is_counted_from_zero_on(
             case _:
                 return Reconciled(None)
 
-    async def scenario() -> None:
-        queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
-        for name in ("fine", "again", "refused", "broken"):
-            queue.add(ObjectKey("KafkaTopic", "shop", name))
-        worker = asyncio.create_task(work(queue, reconcile, metrics=metrics, entries=EntryBudget()))
-        await elapse(0.1)
-        worker.cancel()
-
-    run(scenario())
+    queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+    for name in ("fine", "again", "refused", "broken"):
+        queue.add(ObjectKey("KafkaTopic", "shop", name))
+    worker = asyncio.create_task(work(queue, reconcile, metrics=metrics, entries=EntryBudget()))
+    await elapse(0.1)
+    worker.cancel()
     assert {result: count(result) for result in RESULTS} == dict.fromkeys(RESULTS, 1)
     took = registry.get_sample_value("regent_reconciliation_seconds_count", {"kind": "KafkaTopic"})
     assert took == 4
 
 
-def test_the_oldest_key_in_the_queue_shows_how_long_resources_wait() -> None:
-    async def scenario() -> list[float]:
-        queue: WorkQueue[str] = WorkQueue(jitter=lambda: 1.0)
-        ages = [queue.oldest_s()]
-        queue.add("a")
-        await elapse(3)
-        queue.add("b")
-        await elapse(1)
-        ages.append(queue.oldest_s())
-        await queue.get()
-        ages.append(queue.oldest_s())
-        return ages
-
-    assert run(scenario()) == [0, 4, 1]
+@jumping
+async def test_the_oldest_key_in_the_queue_shows_how_long_resources_wait() -> None:
+    queue: WorkQueue[str] = WorkQueue(jitter=lambda: 1.0)
+    assert queue.oldest_s() == 0
+    queue.add("a")
+    await elapse(3)
+    queue.add("b")
+    await elapse(1)
+    assert queue.oldest_s() == 4
+    await queue.get()
+    assert queue.oldest_s() == 1
 
 
 async def test_requests_without_an_answer_are_counted_too(registry: CollectorRegistry) -> None:

@@ -322,6 +322,16 @@ async def test_a_job_that_has_failed_may_still_be_there_and_is_deleted() -> None
     assert jobs.given_up == [OWNER]
 
 
+async def test_a_defect_of_the_planner_is_an_outcome() -> None:
+    class Defective(Runner):
+        async def run(self, task: PlanTask) -> PlanResult:
+            raise ValueError("no such thing")
+
+    async with planning(Defective(), None) as made:
+        made.keep(KEY, "u1", BESIDE)
+        assert await outcome(made) == PlannerFailed("ValueError: no such thing")
+
+
 async def test_at_the_end_of_the_process_a_job_goes_on() -> None:
     jobs = Runner()
     async with planning(Runner(), jobs) as made:

@@ -40,7 +40,6 @@ class Planner:
         tasks: What it was asked for.
         gate: Set: it answers.
         cancelled: How often nobody waited for its answer any more.
-        defect: Raised instead of an answer.
         handed_in: The answer of somebody else, which arrives instead of the planner's.
     """
 
@@ -49,7 +48,6 @@ class Planner:
         self.gate = asyncio.Event()
         self.gate.set()
         self.cancelled = 0
-        self.defect: Exception | None = None
         self.handed_in: PlanResult | None = None
         self._file = folder / "snapshot.json"
 
@@ -60,8 +58,6 @@ class Planner:
         except asyncio.CancelledError:
             self.cancelled += 1
             raise
-        if self.defect is not None:
-            raise self.defect
         if self.handed_in is not None:
             return self.handed_in
         return await asyncio.to_thread(self._run, task)
@@ -220,26 +216,6 @@ async def test_what_becomes_of_the_topics_of_another_is_news_for_a_plan_that_wai
             stuck, body = executed(controller, "stuck")
             serving.around.reassignments.put(stuck, body)
             assert served.topics_changed(frozenset({"stuck"})) == frozenset({move.key, stuck})
-
-
-async def test_a_defect_of_the_planning_is_said_and_tried_again(tmp_path: Path) -> None:
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create_topic(cluster, controller, "orders", [(1, 2)] * 6)
-        planner = Planner(tmp_path)
-        planner.defect = ValueError("no such thing")
-        move = rebalance(planner)
-
-        async def problems() -> list[tuple[str, str]]:
-            found = move.status.get("problems", ())
-            return [(each["reason"], each["message"]) for each in found]
-
-        async with move.served(controller):
-            (found,) = await until(problems, "the problem")
-        assert found == (
-            "PlannerFailed",
-            "the planner has failed and is started again: ValueError: no such thing",
-        )
-        assert move.status["phase"] == "Pending"
 
 
 async def test_plan_is_refused_when_it_moves_a_foreign_topic_created_after_the_snapshot(

@@ -41,7 +41,7 @@ from regent.model.entry_budget import EntryBudget
 from regent.reconcile.topics.request import TopicIdentity
 from regent.resources.kafka_topic import FINALIZER
 from regent.resources.kafka_topic_status import ForeignDeletion, KafkaTopicStatus, Ownership
-from tests.unit.kube.jumping_clock import elapse, run
+from tests.unit.kube.jumping_clock import elapse, jumping
 
 AT = 1000.0
 ID, NEXT_ID = uuid.UUID(int=1), uuid.UUID(int=2)
@@ -212,6 +212,14 @@ class TestTopicMemory:
         memory.settle(KafkaTopicStatus(ownership=Ownership.CREATED))
         assert known(other) is None
 
+    def test_a_topic_without_an_id_is_the_one_that_was_created_with_one(self) -> None:
+        """Below inter.broker.protocol.version 2.8 the controller gives topics no ids."""
+        memory = TopicMemory(uid="u", generation=1, seen_at=AT, spare_topic_id=ID)
+        shown = TopicView("t", None, (), czxid=0x2A)
+        self._note(memory, CreateTopic("t", 1, topic_id=ID), Accepted())
+        memory.recognise(shown)
+        assert memory.created_as == TopicIdentity.of(shown)
+
 
 def working(
     queue: WorkQueue[ObjectKey], reconcile: Callable[[ObjectKey], Awaitable[Reconciled]]
@@ -222,24 +230,25 @@ def working(
 
 
 class TestWorker:
-    def test_what_has_kept_the_loop_busy_rests(self) -> None:
+    @jumping
+    async def test_what_has_kept_the_loop_busy_rests(self) -> None:
         looks: list[float] = []
 
         async def reconcile(_: ObjectKey) -> Reconciled:
             looks.append(asyncio.get_running_loop().time() - 1000)
             return Reconciled(0.0 if len(looks) == 1 else None, cost_s=0.5)
 
-        async def scenario() -> None:
-            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
-            queue.add(ObjectKey("KafkaTopic", "shop", "large"))
-            worker = working(queue, reconcile)
-            await elapse(100)
-            worker.cancel()
-
-        run(scenario())
+        queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+        queue.add(ObjectKey("KafkaTopic", "shop", "large"))
+        worker = working(queue, reconcile)
+        await elapse(100)
         assert looks == [0, 2]
+        worker.cancel()
 
-    def test_errors_are_retried_and_stop_nobody(self, caplog: pytest.LogCaptureFixture) -> None:
+    @jumping
+    async def test_errors_are_retried_and_stop_nobody(
+        self, caplog: pytest.LogCaptureFixture
+    ) -> None:
         looks: list[tuple[str, float]] = []
 
         async def reconcile(key: ObjectKey) -> Reconciled:
@@ -251,16 +260,13 @@ class TestWorker:
                 raise ZeroDivisionError
             return Reconciled(50.0 if key.name == "again" and seen == 1 else None)
 
-        async def scenario() -> None:
-            queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
-            for name in ("busy", "broken", "again", "fine"):
-                queue.add(ObjectKey("KafkaTopic", "shop", name))
-            worker = working(queue, reconcile)
-            await elapse(200)
-            assert queue.is_idle
-            worker.cancel()
-
-        run(scenario())
+        queue: WorkQueue[ObjectKey] = WorkQueue(jitter=lambda: 1.0)
+        for name in ("busy", "broken", "again", "fine"):
+            queue.add(ObjectKey("KafkaTopic", "shop", name))
+        worker = working(queue, reconcile)
+        await elapse(200)
+        assert queue.is_idle
+        worker.cancel()
         assert looks == [
             ("busy", 0),
             ("broken", 0),

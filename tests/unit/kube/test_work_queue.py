@@ -14,7 +14,7 @@ from regent.kube.work_queue import (
     WorkQueue,
     backoff_s,
 )
-from tests.unit.kube.jumping_clock import elapse, jumping, run
+from tests.unit.kube.jumping_clock import elapse, jumping
 
 
 def _queue() -> WorkQueue[str]:
@@ -28,14 +28,12 @@ def test_backoff_stays_within_its_bounds(count: int, jitter: float) -> None:
     assert delay_s <= backoff_s(count + 1, jitter=1.0)
 
 
-def test_a_key_is_queued_once_and_in_order() -> None:
-    async def scenario() -> list[str]:
-        queue = _queue()
-        for key in ("a", "b", "a", "c", "b"):
-            queue.add(key)
-        return [await queue.get() for _ in range(len(queue))]
-
-    assert run(scenario()) == ["a", "b", "c"]
+@jumping
+async def test_a_key_is_queued_once_and_in_order() -> None:
+    queue = _queue()
+    for key in ("a", "b", "a", "c", "b"):
+        queue.add(key)
+    assert [await queue.get() for _ in range(len(queue))] == ["a", "b", "c"]
 
 
 @jumping
@@ -53,17 +51,15 @@ async def test_a_key_is_with_one_worker_at_a_time_and_comes_back_if_added() -> N
     assert queue.is_idle
 
 
-def test_a_key_for_a_worker_that_is_cancelled_goes_to_another() -> None:
-    async def scenario() -> str:
-        queue = _queue()
-        first, second = (asyncio.create_task(queue.get()) for _ in range(2))
-        await elapse(1)
-        queue.add("a")
-        first.cancel()
-        await asyncio.gather(first, return_exceptions=True)
-        return await second
-
-    assert run(scenario()) == "a"
+@jumping
+async def test_a_key_for_a_worker_that_is_cancelled_goes_to_another() -> None:
+    queue = _queue()
+    first, second = (asyncio.create_task(queue.get()) for _ in range(2))
+    await elapse(1)
+    queue.add("a")
+    first.cancel()
+    await asyncio.gather(first, return_exceptions=True)
+    assert await second == "a"
 
 
 @jumping
@@ -85,121 +81,109 @@ async def test_it_says_when_nothing_waits_or_is_worked_on_any_more() -> None:
     assert idle == [True]
 
 
-def test_of_several_delays_the_shortest_counts() -> None:
-    async def scenario() -> float:
-        queue = _queue()
-        loop = asyncio.get_running_loop()
-        started = loop.time()
-        for delay_s in (30, 10, 20):
-            queue.add_after("a", delay_s)
-        await queue.get()
-        queue.done("a")
-        took = loop.time() - started
-        # The longer ones are void: nothing comes any more.
-        await elapse(100)
-        assert queue.is_idle
-        return took
-
-    assert run(scenario()) == pytest.approx(10)
+@jumping
+async def test_of_several_delays_the_shortest_counts() -> None:
+    queue = _queue()
+    loop = asyncio.get_running_loop()
+    started = loop.time()
+    for delay_s in (30, 10, 20):
+        queue.add_after("a", delay_s)
+    await queue.get()
+    queue.done("a")
+    took = loop.time() - started
+    # The longer ones are void: nothing comes any more.
+    await elapse(100)
+    assert queue.is_idle
+    assert took == pytest.approx(10)
 
 
-def test_what_has_cost_much_rests_before_it_is_handed_out_again() -> None:
-    async def scenario() -> list[float]:
-        queue, began = _queue(), asyncio.get_running_loop().time()
-        handed_out = []
-        for cost_s in (0.5, 100.0, CHEAP_S, 0.0):
-            queue.add("a")
-            queue.add_after("a", 0.1)
-            await queue.get()
-            queue.add("a")
-            handed_out.append(asyncio.get_running_loop().time() - began)
-            queue.done("a", cost_s=cost_s)
-        return handed_out
-
-    assert run(scenario()) == pytest.approx([0, 2, 7, 7])
-
-
-def test_others_do_not_wait_for_what_rests() -> None:
-    async def scenario() -> list[str]:
-        queue = _queue()
+@jumping
+async def test_what_has_cost_much_rests_before_it_is_handed_out_again() -> None:
+    queue, began = _queue(), asyncio.get_running_loop().time()
+    handed_out = []
+    for cost_s in (0.5, 100.0, CHEAP_S, 0.0):
         queue.add("a")
+        queue.add_after("a", 0.1)
         await queue.get()
-        queue.done("a", cost_s=0.5)
         queue.add("a")
-        queue.add("b")
-        handed_out = []
-        for _ in range(2):
-            handed_out.append(await queue.get())
-            queue.done(handed_out[-1])
-        await elapse(100)
-        assert queue.is_idle
-        return handed_out
-
-    assert run(scenario()) == ["b", "a"]
+        handed_out.append(asyncio.get_running_loop().time() - began)
+        queue.done("a", cost_s=cost_s)
+    assert handed_out == pytest.approx([0, 2, 7, 7])
 
 
-def test_failures_in_a_row_wait_longer_until_one_succeeds() -> None:
-    async def scenario() -> list[float]:
-        queue = _queue()
-        delays = []
-        for _ in range(9):
-            delays.append(queue.retry("a"))
-            await elapse(100)
-        queue.succeed("a")
+@jumping
+async def test_others_do_not_wait_for_what_rests() -> None:
+    queue = _queue()
+    queue.add("a")
+    await queue.get()
+    queue.done("a", cost_s=0.5)
+    queue.add("a")
+    queue.add("b")
+    handed_out = []
+    for _ in range(2):
+        handed_out.append(await queue.get())
+        queue.done(handed_out[-1])
+    await elapse(100)
+    assert queue.is_idle
+    assert handed_out == ["b", "a"]
+
+
+@jumping
+async def test_failures_in_a_row_wait_longer_until_one_succeeds() -> None:
+    queue = _queue()
+    delays = []
+    for _ in range(9):
         delays.append(queue.retry("a"))
-        return delays
-
-    assert run(scenario()) == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 0.5]
-
-
-def test_many_failures_at_once_come_back_one_after_another() -> None:
-    async def scenario() -> float:
-        queue = _queue()
-        keys = [str(i) for i in range(1000)]
-        for key in keys:
-            queue.retry(key)
-        started = asyncio.get_running_loop().time()
-        for _ in keys:
-            queue.done(await queue.get())
-        return asyncio.get_running_loop().time() - started
-
-    assert run(scenario()) == pytest.approx(1000 / RETRIES_PER_S, rel=0.01)
-
-
-def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
-    async def scenario() -> list[float]:
-        queue = _queue()
-        stalled = [queue.stalled_s()]
         await elapse(100)
-        for key in "abc":
-            queue.add(key)
-        await elapse(50)
-        stalled.append(queue.stalled_s())
+    queue.succeed("a")
+    delays.append(queue.retry("a"))
+    assert delays == [0.5, 1, 2, 4, 8, 16, 32, 60, 60, 0.5]
+
+
+@jumping
+async def test_many_failures_at_once_come_back_one_after_another() -> None:
+    queue = _queue()
+    keys = [str(i) for i in range(1000)]
+    for key in keys:
+        queue.retry(key)
+    started = asyncio.get_running_loop().time()
+    for _ in keys:
         queue.done(await queue.get())
-        stalled.append(queue.stalled_s())
-        await elapse(20)
-        stalled.append(queue.stalled_s())
-        for _ in "bc":
-            queue.done(await queue.get())
-        await elapse(20)
-        stalled.append(queue.stalled_s())
-        return stalled
-
-    assert run(scenario()) == pytest.approx([0, 50, 0, 20, 0])
+    assert asyncio.get_running_loop().time() - started == pytest.approx(
+        1000 / RETRIES_PER_S, rel=0.01
+    )
 
 
-def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:
-    async def scenario() -> float:
-        queue = _queue()
-        queue.add("a")
-        await elapse(30)
-        answers: list[float] = []
-        asking = threading.Thread(target=lambda: answers.append(queue.stalled_s()))
-        asking.start()
-        asking.join()
-        return answers[0]
+@jumping
+async def test_a_queue_that_moves_is_not_stalled_however_long_it_is() -> None:
+    queue = _queue()
+    stalled = [queue.stalled_s()]
+    await elapse(100)
+    for key in "abc":
+        queue.add(key)
+    await elapse(50)
+    stalled.append(queue.stalled_s())
+    queue.done(await queue.get())
+    stalled.append(queue.stalled_s())
+    await elapse(20)
+    stalled.append(queue.stalled_s())
+    for _ in "bc":
+        queue.done(await queue.get())
+    await elapse(20)
+    stalled.append(queue.stalled_s())
+    assert stalled == pytest.approx([0, 50, 0, 20, 0])
 
-    assert run(scenario()) == pytest.approx(30)
+
+@jumping
+async def test_whether_it_is_stalled_can_be_asked_from_any_thread() -> None:
+    queue = _queue()
+    queue.add("a")
+    await elapse(30)
+    answers: list[float] = []
+    asking = threading.Thread(target=lambda: answers.append(queue.stalled_s()))
+    asking.start()
+    asking.join()
+    assert answers[0] == pytest.approx(30)
 
 
 @jumping

@@ -26,6 +26,7 @@ from tests.unit.reconcile.requests import (
     request,
     said,
     state,
+    status_of,
     topic,
     view,
 )
@@ -87,20 +88,15 @@ class TestMore:
             plan_topic(request(subject, seen(each), config={})) for each in (moving, silent, DONE)
         ]
         assert state(plans[-1]) == READY
-        begun, waiting, ended = (plan.status for plan in plans)
-        assert begun is not None
-        assert waiting is not None
-        assert ended is not None
+        begun, waiting, ended = map(status_of, plans)
         reasons = [event.reason for event in transition_events(begun, waiting)]
         assert "ReplicasChanged" in reasons
         assert "ReplicasChanged" not in [e.reason for e in transition_events(waiting, ended)]
 
     def test_a_declaration_taken_back_is_no_change(self) -> None:
-        asked = plan_topic(request(owned(replicas=5), seen(topic()), config={})).status
-        back = plan_topic(request(owned(replicas=2), seen(topic()), config={})).status
-        assert asked is not None
-        assert back is not None
-        assert [event.reason for event in transition_events(asked, back)] == []
+        asked = plan_topic(request(owned(replicas=5), seen(topic()), config={}))
+        back = plan_topic(request(owned(replicas=2), seen(topic()), config={}))
+        assert transition_events(status_of(asked), status_of(back)) == ()
 
     def test_new_partitions_come_first(self) -> None:
         subject = owned(replicas=3, partitions=3, config={"retention.ms": 1})

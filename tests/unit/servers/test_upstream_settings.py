@@ -12,6 +12,7 @@ from regent.model.errors import ConfigurationError
 from regent.servers.endpoint_settings import upstream_settings
 from regent.settings import Settings
 from sandbox.pki import Authority
+from tests.support.present import present
 
 
 def settings(**values: Any) -> Settings:
@@ -36,15 +37,13 @@ def test_nothing_is_passed_on_where_it_is_not_wanted(values: dict[str, Any]) -> 
     ],
 )
 def test_listener_is_named_or_announced(values: dict[str, Any], listeners: tuple[str, ...]) -> None:
-    found = upstream_settings(settings(**values))
-    assert found is not None
+    found = present(upstream_settings(settings(**values)))
     assert (found.listeners, found.tls, found.client_id) == (listeners, None, "1000000007")
     assert found.further_listeners == ()
 
 
 def test_listeners_with_ports_of_their_own_are_named() -> None:
-    found = upstream_settings(settings(endpoint_further_listeners="external://:0"))
-    assert found is not None
+    found = present(upstream_settings(settings(endpoint_further_listeners="external://:0")))
     assert found.further_listeners == ("EXTERNAL",)
 
 
@@ -65,11 +64,9 @@ def test_own_certificate_never_used(files: dict[str, Any], monkeypatch: pytest.M
     """Who shows it is Regent, which may do more than its clients."""
     loaded: list[object] = []
     monkeypatch.setattr(ssl.SSLContext, "load_cert_chain", lambda *args: loaded.append(args))
-    found = upstream_settings(settings(**files))
-    assert found is not None
-    assert found.tls is not None
-    assert found.tls.context().verify_mode is ssl.CERT_REQUIRED
-    assert found.tls.context().check_hostname
+    tls = present(present(upstream_settings(settings(**files))).tls)
+    assert tls.context().verify_mode is ssl.CERT_REQUIRED
+    assert tls.context().check_hostname
     assert loaded == []
 
 
