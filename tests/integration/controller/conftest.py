@@ -70,7 +70,11 @@ def clusters() -> Iterator[Clusters]:
 
 @pytest.fixture(scope="package")
 def kafka_and_znodes(zookeeper: ZooKeeper) -> Iterator[Cluster]:
-    connect_string = f"{zookeeper.connect_string}/kafka"
+    # A server that is starting can lose a client's first request. With one address the client waits
+    # for the answer as long as its session lasts, with three for a third of that, as it does with
+    # an ensemble.
+    addresses = ",".join([zookeeper.connect_string] * 3)
+    connect_string = f"{addresses}/kafka"
     with (
         KafkaCluster(
             zookeeper=connect_string,
