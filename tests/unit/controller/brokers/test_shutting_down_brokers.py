@@ -14,6 +14,7 @@ from regent.controller.commands import (
     ControlledShutdown,
     ControlledShutdownResult,
 )
+from regent.controller.effects import SendRequests
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -169,6 +170,20 @@ class TestTheEnd:
         assert states == {T0: ReplicaState.ONLINE, T1: ReplicaState.ONLINE}
         change = active.context.trail.partitions[T0].changes[-1]
         assert change.cause.kind is CauseKind.SHUTDOWN_GIVEN_UP
+
+    def test_the_note_of_one_that_gave_it_up_goes_last(self) -> None:
+        """A successor that does not find the note does not raise the epochs."""
+        world, active = cluster()
+        shut_down(world, active, 1)
+        overdue(world, active)
+        noted_at_sending: list[list[str]] = []
+        world.driver.before = lambda effect: (
+            noted_at_sending.append(noted(world)) if isinstance(effect, SendRequests) else None
+        )
+        answer(world, active)
+        assert set(leader_and_isr(world.driver.sent)[1]) == {T0, T1}
+        assert [each for each in noted_at_sending if each != ["1"]] == []
+        assert noted(world) == []
 
     def test_what_waited_for_it_gets_its_leader(self) -> None:
         world, active = cluster()
