@@ -16,7 +16,8 @@ logger = logging.getLogger(__name__)
 SILENCE_MAX_S: Final = 5.0
 """For so long a stop waits for a ZooKeeper that does not answer at all. Heartbeats are answered
 meanwhile by one that is merely busy. Waiting longer would win nothing: the session is closed then,
-and a server that was only frozen reads that as soon as it goes on."""
+and a server that was only frozen reads that when it goes on, unless it has to write several answers
+first and finds the connection closed: then the session ends by its timeout."""
 
 
 async def hand_over(
