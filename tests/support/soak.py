@@ -17,8 +17,8 @@ PARTS: Final = {
     "mutants": "every deliberate defect of the controller, each found by the simulation",
     "cuts": "stories of the simulation, cut short at every effect",
     "upgrade": "brokers upgraded one by one from 2.4.1 to 3.9.1 under load",
-    "controller": "Regents that wake up, flights that were simulated, throttles that adapt, and "
-    "large numbers of znodes and resources",
+    "controller": "Regents that wake up, flights that were simulated, and large numbers of znodes "
+    "and resources",
     "endpoint": "failing Regents, Kafka Streams, the migration to KRaft, the output of tools",
     "spark": "long plans by Spark, and plans by the Spark Operator in pods",
     "planner": "plans of larger clusters, compared with an exact solver and with bounds",

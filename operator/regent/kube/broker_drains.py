@@ -23,7 +23,6 @@ from regent.kube.drain_memory import DrainMemory
 from regent.kube.hosted_topics import HostedTopics
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import CachedObject, ObjectKey
-from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.partition_reassignments import ReassignmentIndex
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
@@ -55,7 +54,6 @@ class BrokerDrains:
         hosted: Which topics have replicas where.
         moving: What moves in the cluster.
         copies: How far copies are.
-        paces: At which rate copies go whose throttle adapts.
         reassignments: Which PartitionReassignment executes what.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
@@ -71,7 +69,6 @@ class BrokerDrains:
     hosted: HostedTopics
     moving: MovingPartitions
     copies: CopyWatch
-    paces: PaceKeeper
     reassignments: ReassignmentIndex
     batcher: CommandBatcher
     settings: KubeSettings
@@ -97,14 +94,6 @@ class BrokerDrains:
         moving = self.moving.partitions
         topics = self.hosted.on(resource.spec.brokers, view)
         configs = {topic: self.configs.get_as_of(view, topic) for topic in topics}
-        memory.pace = self.paces.pace(
-            resource.spec.throttle,
-            memory.pace,
-            view=view,
-            plan=plan,
-            moving=moving,
-            at=at,
-        )
         return DrainRequest(
             resource=resource,
             view=view,
@@ -112,7 +101,6 @@ class BrokerDrains:
             configs={topic: config for topic, config in configs.items() if config is not None},
             moving=moving,
             copies=self.copies.follow(known.key, plan, moving),
-            pace=memory.pace,
             sent=self.moving.sent(at=at),
             refused=memory.refused,
             moved_by_others=self._moved_by_others({*topics, *planned}, view),

@@ -26,7 +26,6 @@ from regent.kube.kafka_topics import KafkaTopics, TopicIndex
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
 from regent.kube.rebalance_planning import PlanningTools, RebalancePlanning, SparkTools
 from regent.kube.reconciler import (
@@ -68,7 +67,6 @@ class KindSurroundings:
         on_step: Called whenever a step of a reconciliation is finished.
         copies: How far copies are.
         usage: Which topics are in use.
-        paces: At which rate copies go whose throttle adapts.
         planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
@@ -89,7 +87,6 @@ class KindSurroundings:
     compare_everything: Callable[[str], None]
     copies: CopyWatch
     usage: UsageWatch
-    paces: PaceKeeper
     planning: PlanningTools | None = None
     on_step: Callable[[], None] = lambda: None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
@@ -163,16 +160,11 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
     )
 
     def topics_changed(topics: frozenset[str]) -> frozenset[ObjectKey]:
-        around.paces.lagging.see_topics(around.view(), topics)
         concerned = _concerned(topics, index, configs, around.view())
         # What keeps one from going on is news for the plans of the others, too.
         if moves.see_topics(around.view(), topics) or concerned:
             concerned |= served.cache.keys_not_ready()
         return concerned
-
-    def view_replaced() -> None:
-        moving.see_all(around.view())
-        around.paces.lagging.see_all(around.view())
 
     served = _served(
         around,
@@ -184,7 +176,6 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
             configs=configs,
             moving=moving,
             copies=around.copies,
-            paces=around.paces,
             batcher=around.batcher,
             settings=around.settings,
             view=around.view,
@@ -195,7 +186,7 @@ def serve_partition_reassignments(around: KindSurroundings) -> ServedKind:
         ),
         topics_changed=topics_changed,
         all_changed=configs.invalidate_all,
-        view_replaced=view_replaced,
+        view_replaced=lambda: moving.see_all(around.view()),
         duty=planning.run,
         planning=planning,
     )
@@ -217,7 +208,6 @@ def serve_broker_drains(around: KindSurroundings) -> ServedKind:
         hosted=HostedTopics(),
         moving=around.moving,
         copies=around.copies,
-        paces=around.paces,
         reassignments=around.reassignments,
         batcher=around.batcher,
         settings=around.settings,

@@ -54,14 +54,6 @@ class ResourceMetrics:
             self._reconciled.labels(kind)
             for result in RESULTS:
                 self._reconciliations.labels(kind, result)
-        self._throttle_changes = Counter(
-            "regent_adaptive_throttle_changes",
-            "How often a throttle that adapts gave copies another rate: lowered, raised.",
-            ["change"],
-            registry=registry,
-        )
-        for change in ("lowered", "raised"):
-            self._throttle_changes.labels(change)
         self._requests = Counter(
             "regent_kubernetes_requests",
             'Requests to the API server, by verb and HTTP status; code "none": no answer.',
@@ -92,11 +84,6 @@ class ResourceMetrics:
     def contested(self, kind: str) -> None:
         """A resource was written once more that somebody else changes again and again."""
         self._contested.labels(kind).inc()
-
-    def throttle_changed(self, before: int, after: int) -> None:
-        """A throttle that adapts has another rate, in bytes a second."""
-        if before != after:
-            self._throttle_changes.labels("lowered" if after < before else "raised").inc()
 
     def requested(self, verb: str, status: int | None) -> None:
         """The API server has answered a request; None: it has not."""

@@ -40,11 +40,8 @@ from regent.kube.kind_wiring import (
     serve_partition_reassignments,
 )
 from regent.kube.kopf_runner import KopfOptions
-from regent.kube.lagging_partitions import LaggingPartitions
-from regent.kube.latency_watch import LatencyWatch
 from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
-from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.rebalance_planning import PlanningTools
 from regent.kube.reconciler import Reconciled, warning_of
 from regent.kube.served_kind import ServedKind
@@ -109,7 +106,6 @@ class KubeOperator:
             clocks=(own_time, client.server_time),
             on_news=self._enqueue,
         )
-        self.latency = LatencyWatch(broker_questions, view=lambda: controller.view)
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -127,7 +123,6 @@ class KubeOperator:
             planning=planning,
             copies=self.copies,
             usage=self.usage,
-            paces=PaceKeeper(LaggingPartitions(), self.latency, self._metrics),
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -157,7 +152,6 @@ class KubeOperator:
             ("event recorder", self.recorder.run()),
             ("copy watch", self.copies.run()),
             ("usage watch", self.usage.run()),
-            ("latency watch", self.latency.run()),
         ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())

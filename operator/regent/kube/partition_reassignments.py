@@ -23,7 +23,6 @@ from regent.kube.copy_watch import CopyWatch
 from regent.kube.kafka_topics import TopicIndex
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import CachedObject, ObjectKey
-from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.reassignment_memory import ReassignmentMemory
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
@@ -64,7 +63,6 @@ class PartitionReassignments:
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
         copies: How far copies are.
-        paces: At which rate copies go whose throttle adapts.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
@@ -78,7 +76,6 @@ class PartitionReassignments:
     configs: TopicConfigs
     moving: MovingPartitions
     copies: CopyWatch
-    paces: PaceKeeper
     batcher: CommandBatcher
     settings: KubeSettings
     view: Callable[[], ClusterView]
@@ -103,23 +100,13 @@ class PartitionReassignments:
         view, moving = self.view(), self.moving.partitions
         configs = {topic: self.configs.get_as_of(view, topic) for topic in topics}
         claims = (claim for topic in topics for claim in self.index.claims(topic))
-        plan = _plan_under_way(resource)
-        memory.pace = self.paces.pace(
-            resource.spec.throttle,
-            memory.pace,
-            view=view,
-            plan=plan,
-            moving=moving,
-            at=at,
-        )
         return ReassignmentRequest(
             resource=resource,
             view=view,
             topics=topics,
             configs={topic: config for topic, config in configs.items() if config is not None},
             moving=moving,
-            copies=self.copies.follow(known.key, plan, moving),
-            pace=memory.pace,
+            copies=self.copies.follow(known.key, _plan_under_way(resource), moving),
             sent=self.moving.sent(at=at),
             refused=memory.refused,
             moved_by_others=moved_by_others(resource, claims, cluster_id=view.cluster_id),

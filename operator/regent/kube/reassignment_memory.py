@@ -13,7 +13,6 @@ from regent.controller.commands import AlterPartitionReassignments, Outcome, Rej
 from regent.kube.memory import ObjectMemory, StatusT
 from regent.kube.work_queue import backoff_s
 from regent.model.partition import TopicPartition
-from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.reassignments.request import RefusedMove
 from regent.reconcile.reassignments.transitions import is_significant
 from regent.resources.partition_reassignment_status import PartitionReassignmentStatus
@@ -25,11 +24,9 @@ class MovesMemory(ObjectMemory[StatusT]):
 
     Attributes:
         refused: Moves that the controller has refused.
-        pace: At which rate it copied at the last look, if its throttle adapts.
     """
 
     refused: dict[TopicPartition, RefusedMove] = field(default_factory=dict)
-    pace: Pace | None = None
 
     def note_moves(
         self,

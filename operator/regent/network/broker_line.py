@@ -5,8 +5,8 @@ kept for the next one. Requests wait for each other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Final
 
 import msgspec
 
@@ -27,10 +27,7 @@ from regent.protocol.connection_setup import (
     api_versions_request,
     decode_api_versions_response,
 )
-from regent.protocol.framing import API_VERSIONS_KEY
 from regent.protocol.primitives import DecodeError
-
-T = TypeVar("T")
 
 ANSWER_S: Final = 10.0
 """For an answer, in seconds."""
@@ -84,44 +81,17 @@ class BrokerLine:
             BrokerSilentError: If there is no answer in time.
             BrokerQuestionError: If there is no answer.
         """
-
-        async def answered(connection: BrokerConnection) -> tuple[int, bytes]:
-            version = self._version(api_key, versions)
-            async with asyncio.timeout(answer_s):
-                answer = await connection.round_trip(
-                    api_key, version, (encode(version),), flexible=is_flexible(version)
-                )
-            return version, answer
-
-        return await self._with_connection(answered)
-
-    async def round_trip_s(self) -> float:
-        """Seconds that an ApiVersions request takes; neither the wait for its turn nor the setting
-        up of a connection is in it.
-
-        Raises:
-            BrokerQuestionError: If there is no answer.
-        """
-
-        async def timed(connection: BrokerConnection) -> float:
-            now = asyncio.get_running_loop().time
-            began = now()
-            async with asyncio.timeout(ANSWER_S):
-                # Every broker understands this version.
-                await connection.round_trip(API_VERSIONS_KEY, 0, (b"",), flexible=False)
-            return now() - began
-
-        return await self._with_connection(timed)
-
-    async def _with_connection(self, ask: Callable[[BrokerConnection], Awaitable[T]]) -> T:
-        """What the broker answers, in its turn."""
         async with self._turn:
             endpoint = self._endpoint()
             is_connected = False
             try:
                 connection = await self._connect(endpoint)
                 is_connected = True
-                return await ask(connection)
+                version = self._version(api_key, versions)
+                async with asyncio.timeout(answer_s):
+                    answer = await connection.round_trip(
+                        api_key, version, (encode(version),), flexible=is_flexible(version)
+                    )
             except _FAILURES as error:
                 self._failures += 1
                 self.close()
@@ -134,6 +104,7 @@ class BrokerLine:
             except BaseException:
                 self.close()  # an answer may still come
                 raise
+            return version, answer
 
     def close(self) -> None:
         if self._connection is not None:

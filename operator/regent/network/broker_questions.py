@@ -38,9 +38,6 @@ from regent.protocol.topic_usage import (
     encode_offset_fetch,
 )
 
-_TIMED: Final = 3
-"""Requests of which the quickest says how long a broker takes: others may have met chance."""
-
 _DESCRIBED_TOGETHER: Final = 100
 """Groups in one DescribeGroups."""
 
@@ -87,19 +84,6 @@ class BrokerQuestions:
                 "(kafka-acls --add --cluster --operation Describe)"
             )
         return sizes
-
-    async def round_trip_s(self, broker: Broker) -> float:
-        """How long a broker takes for an ApiVersions request, in seconds: the quickest of three.
-
-        It goes through the broker's network and request threads like any other request, and waits
-        in their queues, but touches no log. The way there and back, and what keeps this process
-        busy, is in it, too.
-
-        Raises:
-            BrokerQuestionError: If it does not answer.
-        """
-        line = self._line(broker)
-        return min([await line.round_trip_s() for _ in range(_TIMED)])
 
     async def records_since(
         self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int

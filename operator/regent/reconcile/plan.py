@@ -52,7 +52,6 @@ class EventReason(enum.StrEnum):
     REASSIGNMENT_COMPLETED = "ReassignmentCompleted"
     REASSIGNMENT_UNDO_STARTED = "ReassignmentUndoStarted"
     REASSIGNMENT_UNDONE = "ReassignmentUndone"
-    THROTTLE_CHANGED = "ThrottleChanged"
     DRAIN_STARTED = "DrainStarted"
     DRAIN_PAUSED = "DrainPaused"
     DRAIN_COMPLETED = "DrainCompleted"

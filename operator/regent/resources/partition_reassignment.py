@@ -9,9 +9,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final, Self
+from typing import Annotated, Any, ClassVar, Final
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, ValidationError
 
 from regent.resources.base import (
     CLUSTER_REF_IS_IMMUTABLE,
@@ -154,52 +154,10 @@ class Concurrency(ApiModel):
     )
 
 
-class AdaptiveThrottle(ApiModel):
-    """A throttle that follows how the rest of the cluster is doing."""
-
-    cel_rules: ClassVar[tuple[Cel, ...]] = (
-        Cel("self.minimum <= self.maximum", "minimum must not be more than maximum"),
-    )
-
-    minimum: int = Field(
-        description="Bytes a second, as bytesPerSecond: so much is always allowed. Copies begin "
-        "with it.",
-        ge=MIN_BYTES_PER_SECOND,
-        le=2**53,
-    )
-    maximum: int = Field(
-        description="Bytes a second: so much is never exceeded.",
-        ge=MIN_BYTES_PER_SECOND,
-        le=2**53,
-    )
-    maximum_latency_milliseconds: int | None = Field(
-        default=None,
-        description="Slow down, too, if a broker that takes part takes longer than this to answer "
-        "the smallest request there is. Default: that is not asked.",
-        ge=1,
-        le=60_000,
-    )
-
-
-_DROPPED: Final = (
-    "if that is so in the manifest, the CustomResourceDefinition is older than this Regent and "
-    "drops it: `regent crds | kubectl apply -f -` updates it, then apply the resource again"
-)
-"""The API server refuses what lacks such a field, unless it does not know the field itself."""
-
-
 class Throttle(ApiModel):
     """To how much the copies are throttled (KIP-73)."""
 
-    cel_rules: ClassVar[tuple[Cel, ...]] = (
-        Cel(
-            "has(self.bytesPerSecond) != has(self.adaptive)",
-            "set either bytesPerSecond or adaptive",
-        ),
-    )
-
-    bytes_per_second: int | None = Field(
-        default=None,
+    bytes_per_second: int = Field(
         description="Bytes a second that a broker receives, and sends as the leader, for all "
         "partitions of throttled reassignments together. Where several resources move replicas at "
         "the same broker the lowest value counts. It has to be more than what producers write to "
@@ -207,17 +165,6 @@ class Throttle(ApiModel):
         ge=MIN_BYTES_PER_SECOND,
         le=2**53,
     )
-    adaptive: AdaptiveThrottle | None = Field(
-        default=None,
-        description="Instead of bytesPerSecond: slow down when replicas of other partitions fall "
-        "out of sync, and speed up when all is well.",
-    )
-
-    @model_validator(mode="after")
-    def _has_one_rate(self) -> Self:
-        if (self.bytes_per_second is None) == (self.adaptive is None):
-            raise ValueError(f"set either bytesPerSecond or adaptive; {_DROPPED}")
-        return self
 
 
 class PartitionReassignmentSpec(ApiModel):
@@ -385,6 +332,10 @@ def parse_partition_reassignment(
         return UnreadableReassignment(metadata, status, *first_problem("spec", error))
     given = [source for source in SOURCES if body["spec"].get(source) is not None]
     if len(given) != 1:
-        message = f"set exactly one of {', '.join(SOURCES)}; {_DROPPED}"
+        message = (
+            f"set exactly one of {', '.join(SOURCES)}; if that is so in the manifest, the "
+            "CustomResourceDefinition is older than this Regent and drops it: `regent crds | "
+            "kubectl apply -f -` updates it, then apply the resource again"
+        )
         return UnreadableReassignment(metadata, status, "spec", message)
     return PartitionReassignment(metadata=metadata, spec=spec, status=status)

@@ -124,14 +124,6 @@ class Progress(ApiModel):
     bytes_unknown: str | None = Field(
         default=None, description="Why the bytes are not known.", max_length=512
     )
-    throttle: int | None = Field(
-        default=None,
-        description="Bytes a second that spec.throttle.adaptive allows each broker now.",
-        ge=0,
-    )
-    throttle_reason: str | None = Field(
-        default=None, description="What that comes of.", max_length=512
-    )
 
 
 class MoveSample(ApiModel):

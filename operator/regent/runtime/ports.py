@@ -23,7 +23,6 @@ from regent.model.partition import TopicPartition
 from regent.model.replica_sizes import ReplicaSizes
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests, ControlResponse
-from regent.runtime.round_trips import RoundTripPort
 from regent.runtime.zookeeper_read_port import ZooKeeperReadPort
 from regent.zk_data.operations import (
     Check,
@@ -399,7 +398,7 @@ class TopicUsagePort(Protocol):
         ...
 
 
-class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, RoundTripPort, Protocol):
+class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, Protocol):
     """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
     controller waiting. Everything belongs into one event loop."""
 

@@ -216,8 +216,7 @@ def test_a_move_is_throttled_cancelled_and_resumed(
     assert throttled(cluster, "moved")["topics"] == ["moved"]
 
     epochs = [cluster.znodes.state("moved", p)["leader_epoch"] for p in targets]
-    adaptive = {"minimum": 2048, "maximum": 4096}
-    moves.patch("moved", throttle={"bytesPerSecond": None, "adaptive": adaptive})
+    moves.patch("moved", throttle={"bytesPerSecond": 2048})
     cluster.wait(
         lambda: throttled(cluster, "moved")["broker 2"],
         "another rate",
@@ -225,7 +224,7 @@ def test_a_move_is_throttled_cancelled_and_resumed(
     )
     unchanged = [cluster.znodes.state("moved", p)["leader_epoch"] for p in targets] == epochs
     assert unchanged, "the controller was asked to move what moves"
-    moves.patch("moved", throttle={"adaptive": {"minimum": 10**9, "maximum": 10**9}})
+    moves.patch("moved", throttle={"bytesPerSecond": 10**9})
     moves.wait_until_true("moved", "Completed")
     assert throttled(cluster, "moved") == {}
     wait_for_hosts(cluster, {("moved", p): replicas for p, replicas in targets.items()})

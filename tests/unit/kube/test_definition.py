@@ -125,9 +125,9 @@ def test_a_field_of_a_field_is_dropped_unseen_as_well() -> None:
     [version] = crd(PartitionReassignment)["spec"]["versions"]
     spec = version["schema"]["openAPIV3Schema"]["properties"]["spec"]
     assert dropped_fields({"spec": spec}, fields) == ()
-    del spec["properties"]["throttle"]["properties"]["adaptive"]
+    del spec["properties"]["throttle"]["properties"]["bytesPerSecond"]
     del spec["properties"]["assignments"]["items"]["properties"]["partition"]
-    dropped = ("spec.assignments.partition", "spec.throttle.adaptive")
+    dropped = ("spec.assignments.partition", "spec.throttle.bytesPerSecond")
     assert dropped_fields({"spec": spec}, fields) == dropped
     spec["properties"]["throttle"]["x-kubernetes-preserve-unknown-fields"] = True
     assert dropped_fields({"spec": spec}, fields) == dropped[:1]

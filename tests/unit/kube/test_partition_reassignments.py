@@ -9,7 +9,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 import pytest
-from prometheus_client import CollectorRegistry
 
 from regent.controller.commands import (
     Accepted,
@@ -27,12 +26,8 @@ from regent.kube.command_batcher import CommandBatcher
 from regent.kube.copy_watch import CopyWatch
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.kafka_topics import TopicIndex
-from regent.kube.lagging_partitions import LaggingPartitions
-from regent.kube.latency_watch import LatencyWatch
-from regent.kube.metrics import ResourceMetrics
 from regent.kube.moving_partitions import MovingPartitions
 from regent.kube.object_cache import ObjectCache, ObjectKey
-from regent.kube.pace_keeper import PaceKeeper
 from regent.kube.partition_reassignments import PartitionReassignments, ReassignmentIndex
 from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
@@ -128,11 +123,6 @@ class Bench:
             configs=TopicConfigs(),
             moving=self.moving,
             copies=CopyWatch(None, view=lambda: self.port.view, now=now, on_news=lambda keys: None),
-            paces=PaceKeeper(
-                LaggingPartitions(),
-                LatencyWatch(None, view=lambda: self.port.view),
-                ResourceMetrics(CollectorRegistry()),
-            ),
             batcher=batcher,
             settings=settings,
             view=lambda: self.port.view,

@@ -9,7 +9,6 @@ from typing import Any
 
 from regent.controller.commands import AlterPartitionReassignments
 from regent.kube.kind_wiring import serve_partition_reassignments
-from regent.kube.lagging_partitions import Lagging
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition
 from regent.model.replica_sizes import ReplicaSizes
@@ -17,7 +16,7 @@ from regent.zk_data.throttles import FOLLOWER_RATE, FOLLOWER_REPLICAS, LEADER_RA
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.waiting import until
-from tests.unit.kube.serving_moves import ServedResource, Serving
+from tests.unit.kube.serving_moves import ServedResource
 from tests.unit.reconcile.reassignments.reassigning import AUTOMATIC, assign
 
 Replicas = Sequence[tuple[int, ...]]
@@ -81,33 +80,6 @@ async def test_however_often_processes_and_terms_end_the_same_plan_goes_on() -> 
         plans.add((move.status["plan"]["document"], move.status["startedAt"]))
         assert cluster.replicas("orders") == target
         assert len(plans) == 1
-
-
-async def test_which_partitions_of_others_lack_replicas_is_known_from_the_view() -> None:
-    """What a throttle that adapts follows: from what changes, and from the beginning."""
-    with SimulatedCluster() as cluster, LiveController(cluster) as controller:
-        create(cluster, [(1,)], [(2,)])
-        cluster.create_topic("posts", [(1, 3)])
-        move = reassignment(assignments=assign((2,)))
-
-        async def lags(serving: Serving, *, expected: Lagging) -> None:
-            await until(
-                lambda: serving.around.paces.lagging.look(controller.view),
-                f"{expected} to be seen",
-                until=lambda found: found == expected,
-            )
-
-        lagging = Lagging(1, TopicPartition("posts", 0))
-        async with move.served(controller) as serving:
-            await move.wait_for("Completed")
-            cluster.crash_broker(3)
-            cluster.pause_broker(3)  # it is back, and does not follow
-            cluster.start_broker(3)
-            await lags(serving, expected=lagging)
-        async with move.served(controller) as serving:
-            assert serving.around.paces.lagging.look(controller.view) == lagging
-            cluster.resume_broker(3)
-            await lags(serving, expected=Lagging())
 
 
 async def wait_for_rates(cluster: SimulatedCluster, *rates: int | None) -> None:

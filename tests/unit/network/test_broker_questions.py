@@ -115,18 +115,6 @@ async def test_after_an_error_there_is_another_connection(
     assert broker.accepted == accepted + 1, "another life of the broker"
 
 
-async def test_the_smallest_request_says_how_long_a_broker_takes(
-    broker: RawBroker, asking: BrokerQuestions
-) -> None:
-    answer_with(broker, None)
-    began = asyncio.get_running_loop().time()
-    took = await asking.round_trip_s(registration(broker))
-    assert 0 < took < asyncio.get_running_loop().time() - began
-    headers = [request_header(frame) for frame in broker.frames]
-    assert {(each.api_key, each.api_version) for each in headers} == {(API_VERSIONS_KEY, 0)}
-    assert (len(headers), broker.accepted) == (4, 1), "to set it up, and three that are timed"
-
-
 async def test_a_question_that_is_cancelled_leaves_no_answer_for_the_next(
     broker: RawBroker, asking: BrokerQuestions
 ) -> None:

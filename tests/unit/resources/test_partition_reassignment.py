@@ -91,7 +91,6 @@ def test_a_spec_that_cannot_be_read_is_named(spec: dict[str, Any], field: str) -
 @pytest.mark.parametrize(
     ("changed", "problem"),
     [
-        ({"throttle": {}}, "set either bytesPerSecond or adaptive"),
         ({}, "set exactly one of assignments, planJSON, "),
         ({"replicationFactor": {"orders": 3}, "rebalance": {}}, "set exactly one of assignments, "),
     ],
@@ -99,7 +98,7 @@ def test_a_spec_that_cannot_be_read_is_named(spec: dict[str, Any], field: str) -
 def test_what_an_older_definition_has_dropped_is_not_taken_for_left_out(
     changed: dict[str, Any], problem: str
 ) -> None:
-    """Else copies would not be throttled, and what asks for nothing would be completed."""
+    """Else what asks for nothing would be completed."""
     parsed = parse_partition_reassignment(body(**changed))
     assert isinstance(parsed, UnreadableReassignment)
     assert problem in parsed.problem

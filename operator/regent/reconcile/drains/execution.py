@@ -137,7 +137,6 @@ def _as_reassignment(request: DrainRequest, desired: DesiredState) -> Reassignme
         refused=request.refused,
         moved_by_others=request.moved_by_others,
         copies=request.copies,
-        pace=request.pace,
         waits_for_leaders=False,  # the drain itself does, for what it has not moved, too
         seen_at=request.seen_at,
         monotonic_s=request.monotonic_s,

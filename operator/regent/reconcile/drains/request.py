@@ -10,7 +10,6 @@ from regent.controller.view import PartitionView, TopicView
 from regent.model.partition import TopicPartition
 from regent.reconcile.drains.claims import DrainClaim
 from regent.reconcile.reassignments.copies import CopyLedger
-from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.reassignments.request import RefusedMove, SentMove
 from regent.reconcile.request import ResourceRequest
 from regent.resources.broker_drain import BrokerDrain
@@ -41,7 +40,6 @@ class DrainRequest(ResourceRequest[BrokerDrain]):
         moved_by_others: Partitions that a PartitionReassignment moves, each with its name.
         claims: Of all BrokerDrains that have one of the brokers, this one included.
         copies: What the brokers have said about copies.
-        pace: At which rate it copies now, if its throttle adapts.
     """
 
     hosted_topics: tuple[str, ...]
@@ -52,7 +50,6 @@ class DrainRequest(ResourceRequest[BrokerDrain]):
     moved_by_others: Mapping[TopicPartition, str] = field(default_factory=dict)
     claims: tuple[DrainClaim, ...] = ()
     copies: CopyLedger = field(default_factory=CopyLedger)
-    pace: Pace | None = None
 
     @property
     def brokers(self) -> frozenset[int]:

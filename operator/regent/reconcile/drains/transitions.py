@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from regent.reconcile.plan import EventReason, PlannedEvent
-from regent.reconcile.reassignments.transitions import throttle_events
 from regent.resources.broker_drain_status import BrokerDrainStatus, DrainPhase
 from regent.resources.conditions import ConditionStatus, ConditionType, find_condition
 
@@ -35,7 +34,7 @@ def transition_events(
         was = None if old is None else (old.status, old.reason)
         if was != (new.status, new.reason):
             events.append(PlannedEvent(new.reason, new.message, is_warning=True))
-    return (*events, *throttle_events(before.progress, after.progress))
+    return tuple(events)
 
 
 def is_significant(before: BrokerDrainStatus, after: BrokerDrainStatus) -> bool:

@@ -25,7 +25,6 @@ from regent.reconcile.reassignments.hindrances import (
 )
 from regent.reconcile.reassignments.leaders import awaited_moves
 from regent.reconcile.reassignments.move_plan import MovePlan
-from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.room import with_room
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus, statuses
@@ -58,9 +57,6 @@ PAUSED: Final = Assessment(
     Progress.READY, ConditionReason.PAUSED, "nothing is moved while spec.desiredState is Paused"
 )
 """Of a resource that is paused, before its execution has begun or later."""
-
-_COPYING: Final = (Phase.EXECUTING, Phase.PAUSING)
-"""In which the present rate of a throttle that adapts is news."""
 
 _REASONS_OF_INCOMPLETE: Final = (ConditionReason.PARTITIONS_DRIFTED, ConditionReason.UNKNOWN)
 """Reasons of ``Executing``; the second one after a time without a controller."""
@@ -180,8 +176,6 @@ def _what_happens(request: ReassignmentRequest, course: Course) -> tuple[Conditi
     rate = wanted_rate(request)
     if rate is not None:
         text += f"; each broker may copy {rate:,} bytes a second (spec.throttle)"
-        if request.pace is not None:
-            text += f": {request.pace.why}"
     if not held:
         return ConditionReason.MOVING, text
     reasons = {move.reason for move in held}
@@ -221,8 +215,6 @@ def _requeue_after_s(request: ReassignmentRequest, plan: MovePlan) -> float | No
         )
         if tp in moves and at > request.monotonic_s
     ]
-    if request.pace is not None:
-        waits.append(CHECKED_EVERY_S)
     return min(waits) if waits else None
 
 
@@ -369,14 +361,13 @@ def _status(
     phase: Phase,
     assessment: Assessment,
 ) -> PartitionReassignmentStatus:
-    pace = request.pace if phase in _COPYING else None
     return status_in(
         request,
         phase,
         assessment,
         planned=planned_verdict(plan),
         approved=begun_verdict(plan),
-        **progress_fields(course.moves, figures(plan, request.view, request.copies), pace),
+        **progress_fields(course.moves, figures(plan, request.view, request.copies)),
     )
 
 

@@ -11,7 +11,6 @@ from regent.model.topic_name_rules import TopicNameRules
 from regent.planning.orders import PlanningOutcome
 from regent.reconcile.reassignments.copies import CopyLedger
 from regent.reconcile.reassignments.move_plan import Move
-from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.request import ResourceRequest
 from regent.resources.partition_reassignment import PartitionReassignment
 
@@ -110,7 +109,6 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
         name_rules: Which namespaces may declare, and so move, which topics.
         planned: What has come of the plan that was ordered for it last; None: nothing yet.
         copies: What the brokers have said about copies.
-        pace: At which rate it copies now, if its throttle adapts.
         waits_for_leaders: Whether it is not over before those that lead what has arrived have
             answered that they do.
     """
@@ -126,7 +124,6 @@ class ReassignmentRequest(ResourceRequest[PartitionReassignment]):
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     planned: PlanningOutcome | None = None
     copies: CopyLedger = field(default_factory=CopyLedger)
-    pace: Pace | None = None
     waits_for_leaders: bool = True
 
     def is_sent(self, tp: TopicPartition, target: tuple[int, ...]) -> bool:

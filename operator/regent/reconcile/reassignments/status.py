@@ -10,7 +10,6 @@ from typing import Any, Final
 from regent.reconcile.checks import Finding
 from regent.reconcile.reassignments.copies import CopyFigures, UnknownFigures
 from regent.reconcile.reassignments.move_plan import MovePlan, PlanDocumentError, read_plan
-from regent.reconcile.reassignments.pacing import Pace
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 from regent.reconcile.verdicts import Assessment, summary_verdicts, unknown_verdict
@@ -167,15 +166,12 @@ def problems_of(findings: Sequence[Finding]) -> tuple[Problem, ...]:
 
 
 def progress_fields(
-    moves: Sequence[MoveStatus],
-    copies: CopyFigures | UnknownFigures | None = None,
-    pace: Pace | None = None,
+    moves: Sequence[MoveStatus], copies: CopyFigures | UnknownFigures | None = None
 ) -> dict[str, Any]:
     """Fields that say how far the moves are.
 
     Args:
         copies: How many bytes that is; None: nothing was begun.
-        pace: At which rate they copy, if their throttle adapts.
     """
     counts = Counter(move.state for move in moves)
     total, done = len(moves), counts[MoveState.DONE]
@@ -188,17 +184,12 @@ def progress_fields(
         drifted=counts[MoveState.DRIFTED],
         percent=100 if not total else 100 * done // total,
         **_byte_fields(copies),
-        **_throttle_fields(None if done == total else pace),
     )
     return {
         "progress": progress,
         "summary": f"{done}/{total}",
         "partitions": _sample(moves),
     }
-
-
-def _throttle_fields(pace: Pace | None) -> dict[str, Any]:
-    return {} if pace is None else {"throttle": pace.rate, "throttle_reason": pace.why}
 
 
 def _byte_fields(copies: CopyFigures | UnknownFigures | None) -> dict[str, Any]:

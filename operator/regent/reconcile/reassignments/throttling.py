@@ -18,9 +18,7 @@ from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 def wanted_rate(request: ReassignmentRequest) -> int | None:
     """Bytes a second for copies that begin; None: they are not throttled."""
     throttle = request.resource.spec.throttle
-    if throttle is None or throttle.adaptive is None:
-        return None if throttle is None else throttle.bytes_per_second
-    return throttle.adaptive.minimum if request.pace is None else request.pace.rate
+    return None if throttle is None else throttle.bytes_per_second
 
 
 def rate_changes(

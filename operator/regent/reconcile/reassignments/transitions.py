@@ -9,7 +9,6 @@ from regent.resources.conditions import ConditionStatus, ConditionType, find_con
 from regent.resources.partition_reassignment_status import (
     PartitionReassignmentStatus,
     Phase,
-    Progress,
 )
 
 _PHASE_EVENTS: Final = {
@@ -42,17 +41,7 @@ def transition_events(
     is_news = after.phase is not before.phase and before.phase is not Phase.UNDO_REFUSED
     if reason is not None and is_news and ready is not None:
         events.append(PlannedEvent(reason, ready.message, is_occurrence=True))
-    return (*events, *throttle_events(before.progress, after.progress), *_warnings(before, after))
-
-
-def throttle_events(before: Progress | None, after: Progress | None) -> tuple[PlannedEvent, ...]:
-    """That a throttle which adapts has another rate. The same change between the same two rates is
-    reported now and then only: it goes up and down around what the cluster can take."""
-    old = None if before is None else before.throttle
-    if old is None or after is None or after.throttle in (None, old):
-        return ()
-    message = f"each broker may copy {after.throttle:,} bytes a second: {after.throttle_reason}"
-    return (PlannedEvent(EventReason.THROTTLE_CHANGED, message),)
+    return (*events, *_warnings(before, after))
 
 
 def _warnings(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,13 +11,10 @@ from regent.controller.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.execution import ReassignmentPlan
-from regent.reconcile.reassignments.pacing import CHECKED_EVERY_S, Pace
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import RefusedMove, SentMove
-from regent.reconcile.reassignments.transitions import throttle_events
 from regent.resources.partition_reassignment import PartitionReassignment
-from regent.resources.partition_reassignment_status import Phase, Progress
-from tests.support.present import present
+from regent.resources.partition_reassignment_status import Phase
 from tests.unit.reconcile.reassignments.reassigning import (
     assign,
     begun,
@@ -118,63 +114,6 @@ def test_of_two_resources_that_move_the_same_partition_the_first_says_its_rate()
         assert commands(plan_reassignment(request(subject, seen, others=first))) == []
         (asked,) = commands(plan_reassignment(request(subject, seen)))
         assert asked == (RATE if spec else 0, {tp(0)})
-
-
-class TestAdaptive:
-    SPEC: ClassVar[dict[str, Any]] = {
-        "throttle": {"adaptive": {"minimum": 2_000_000, "maximum": 50_000_000}}
-    }
-    PACE = Pace(8_000_000, 8_000_000, 0.0, None, None, 0, "lowered, since it was so")
-
-    def planned(self, seen: ClusterView, pace: Pace | None = PACE) -> ReassignmentPlan:
-        subject = running(**self.SPEC, concurrency={"total": 1})
-        return plan_reassignment(dataclasses.replace(request(subject, seen), pace=pace))
-
-    def test_what_begins_has_the_present_rate(self) -> None:
-        plan = self.planned(ORIGIN)
-        assert commands(plan) == [(8_000_000, {tp(0)})]
-        assert "may copy 8,000,000 bytes a second (spec.throttle): lowered, since" in message(plan)
-
-    def test_it_is_looked_at_again_though_nothing_happens(self) -> None:
-        assert self.planned(on_its_way(8_000_000)).requeue_after_s == CHECKED_EVERY_S
-
-    def test_the_status_has_the_rate_and_why_until_all_have_arrived(self) -> None:
-        status = present(self.planned(on_its_way(8_000_000)).status)
-        assert present(status.progress).throttle == 8_000_000
-        assert present(status.progress).throttle_reason == "lowered, since it was so"
-        arrived = present(self.planned(view(orders((1, 3), (4, 1)), brokers=4)).status)
-        assert arrived.phase is Phase.COMPLETED
-        assert present(arrived.progress).throttle is None
-
-    @pytest.mark.parametrize(
-        ("desired", "seen", "phase", "throttle"),
-        [
-            ("Paused", "on its way", Phase.PAUSING, 8_000_000),
-            ("Paused", "at its origin", Phase.PAUSED, None),
-            ("Cancelled", "on its way", Phase.CANCELLING, None),
-            ("Cancelled", "at its origin", Phase.CANCELLED, None),
-        ],
-    )
-    def test_the_status_has_no_rate_while_nothing_is_copied(
-        self, desired: str, seen: str, phase: Phase, throttle: int | None
-    ) -> None:
-        where = on_its_way(8_000_000) if seen == "on its way" else ORIGIN
-        subject = running(**self.SPEC, desiredState=desired)
-        now = dataclasses.replace(request(subject, where), pace=self.PACE)
-        status = present(plan_reassignment(now).status)
-        assert (status.phase, present(status.progress).throttle) == (phase, throttle)
-
-    def test_a_change_is_an_event_and_the_first_rate_is_none(self) -> None:
-        before = Progress(total=2, throttle=16_000_000, throttle_reason="as it was found")
-        after = Progress(total=2, throttle=8_000_000, throttle_reason="lowered")
-        (event,) = throttle_events(before, after)
-        assert event.reason == "ThrottleChanged"
-        assert not event.is_occurrence, "the same change is not reported all the time"
-        assert event.message == "each broker may copy 8,000,000 bytes a second: lowered"
-        assert throttle_events(after, after) == ()
-        assert throttle_events(None, after) == ()
-        assert throttle_events(Progress(total=2), after) == ()
-        assert throttle_events(after, Progress(total=2)) == ()
 
 
 def test_what_only_loses_replicas_is_not_throttled() -> None:
