@@ -43,7 +43,6 @@ from regent.kube.settings import KubeSettings
 from regent.kube.spark_runner import SparkRunner
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs, config_version
-from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.model.topic import new_topic_id
 from regent.reconcile.drains.kind import BROKER_DRAIN
@@ -67,7 +66,6 @@ class KindSurroundings:
         compare_everything: Called with a kind all of whose objects have just been listed.
         on_step: Called whenever a step of a reconciliation is finished.
         copies: How far copies are.
-        usage: Which topics are in use.
         paces: At which rate copies go whose throttle adapts.
         planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
@@ -88,7 +86,6 @@ class KindSurroundings:
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
     copies: CopyWatch
-    usage: UsageWatch
     paces: PaceKeeper
     planning: PlanningTools | None = None
     on_step: Callable[[], None] = lambda: None
@@ -109,7 +106,6 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         index=index,
         configs=configs,
         moving=around.moving,
-        usage=around.usage,
         batcher=around.batcher,
         metrics=around.metrics,
         settings=around.settings,

@@ -50,7 +50,6 @@ from regent.kube.reconciler import Reconciled, warning_of
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.shared_clock import own_time, shared_clock
-from regent.kube.usage_watch import UsageWatch
 from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
@@ -103,12 +102,6 @@ class KubeOperator:
         self.copies = CopyWatch(
             broker_questions, view=lambda: controller.view, now=clock, on_news=self._enqueue
         )
-        self.usage = UsageWatch(
-            broker_questions,
-            view=lambda: controller.view,
-            clocks=(own_time, client.server_time),
-            on_news=self._enqueue,
-        )
         self.latency = LatencyWatch(broker_questions, view=lambda: controller.view)
         surroundings = KindSurroundings(
             client=client,
@@ -126,7 +119,6 @@ class KubeOperator:
             on_step=self.queue.moved,
             planning=planning,
             copies=self.copies,
-            usage=self.usage,
             paces=PaceKeeper(LaggingPartitions(), self.latency, self._metrics),
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
@@ -156,7 +148,6 @@ class KubeOperator:
             ("command batcher", self.batcher.run()),
             ("event recorder", self.recorder.run()),
             ("copy watch", self.copies.run()),
-            ("usage watch", self.usage.run()),
             ("latency watch", self.latency.run()),
         ]
         for kind, served in self.kinds.items():
