@@ -26,10 +26,9 @@ from regent.kube.object_cache import CachedObject, ObjectKey
 from regent.kube.settings import KubeSettings
 from regent.kube.topic_configs import TopicConfigs
 from regent.kube.topic_memory import TopicMemory
-from regent.kube.usage_watch import UsageWatch
 from regent.model.topic import metric_name
 from regent.reconcile.dispatch import taken_name
-from regent.reconcile.plan import PlannedEvent
+from regent.reconcile.plan import DEFINITION_ASKED_AGAIN_S, PlannedEvent
 from regent.reconcile.request import Absence
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.commands import accepted_event
@@ -40,7 +39,6 @@ from regent.reconcile.topics.replication_factor import waits_for_room
 from regent.reconcile.topics.request import TopicRequest, may_speak_of
 from regent.reconcile.topics.transitions import is_foreign_deletion_news, transition_events
 from regent.reconcile.topics.unreadable import UnreadableRequest, plan_unreadable
-from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.resources.kafka_topic import KafkaTopic, UnreadableTopic
 from regent.resources.kafka_topic_status import KafkaTopicStatus
 
@@ -56,7 +54,6 @@ class KafkaTopics:
         index: Who claims which topic.
         configs: What is known of the configurations of topics.
         moving: What moves in the cluster.
-        usage: Which topics are in use.
         view: Returns the newest view of the cluster.
         now: Returns the present, aware.
         jitter: Returns numbers from 0 to 1 that spread retries.
@@ -74,7 +71,6 @@ class KafkaTopics:
     index: TopicIndex
     configs: TopicConfigs
     moving: MovingPartitions
-    usage: UsageWatch
     batcher: CommandBatcher
     metrics: ResourceMetrics
     settings: KubeSettings
@@ -152,10 +148,6 @@ class KafkaTopics:
             config = request.created.config
             self.configs.put(resource.topic_name, config, as_of=self.configs.clock)
             request = dataclasses.replace(request, config=config)
-        question = request.usage_question
-        if question is not None:
-            usage = self.usage.ask(known.key, question, at=at)
-            request = dataclasses.replace(request, usage=usage)
         if waits_for_room(request):
             self.waiting[known.key] = None
         for attempt in memory.attempts:
@@ -213,7 +205,7 @@ class KafkaTopics:
         assert deleted_at is not None, "nobody else has to ask"
         known = memory.goes_with_definition
         memory.goes_with_definition = await self.is_with_definition(
-            datetime.fromisoformat(deleted_at), 0.0 if afresh else ASKED_AGAIN_S
+            datetime.fromisoformat(deleted_at), 0.0 if afresh else DEFINITION_ASKED_AGAIN_S
         )
         return memory.goes_with_definition and not known
 

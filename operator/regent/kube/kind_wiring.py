@@ -42,7 +42,6 @@ from regent.kube.settings import KubeSettings
 from regent.kube.spark_runner import SparkRunner
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs, config_version
-from regent.kube.usage_watch import UsageWatch
 from regent.kube.watching import KindWatch
 from regent.model.topic import new_topic_id
 from regent.reconcile.drains.kind import BROKER_DRAIN
@@ -66,7 +65,6 @@ class KindSurroundings:
         compare_everything: Called with a kind all of whose objects have just been listed.
         on_step: Called whenever a step of a reconciliation is finished.
         copies: How far copies are.
-        usage: Which topics are in use.
         planning: What plans for spec.rebalance are made with; None: there is nothing.
         moving: What moves in the cluster.
         topics: Who claims which topic.
@@ -86,7 +84,6 @@ class KindSurroundings:
     enqueue: Callable[[frozenset[ObjectKey]], None]
     compare_everything: Callable[[str], None]
     copies: CopyWatch
-    usage: UsageWatch
     planning: PlanningTools | None = None
     on_step: Callable[[], None] = lambda: None
     moving: MovingPartitions = field(default_factory=MovingPartitions)
@@ -106,7 +103,6 @@ def serve_kafka_topics(around: KindSurroundings) -> ServedKind:
         index=index,
         configs=configs,
         moving=around.moving,
-        usage=around.usage,
         batcher=around.batcher,
         metrics=around.metrics,
         settings=around.settings,

@@ -47,7 +47,6 @@ from regent.kube.reconciler import Reconciled, warning_of
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
 from regent.kube.shared_clock import own_time, shared_clock
-from regent.kube.usage_watch import UsageWatch
 from regent.kube.waiting import cancel
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
@@ -100,12 +99,6 @@ class KubeOperator:
         self.copies = CopyWatch(
             broker_questions, view=lambda: controller.view, now=clock, on_news=self._enqueue
         )
-        self.usage = UsageWatch(
-            broker_questions,
-            view=lambda: controller.view,
-            clocks=(own_time, client.server_time),
-            on_news=self._enqueue,
-        )
         surroundings = KindSurroundings(
             client=client,
             settings=settings,
@@ -122,7 +115,6 @@ class KubeOperator:
             on_step=self.queue.moved,
             planning=planning,
             copies=self.copies,
-            usage=self.usage,
         )
         self.kafka_topics = serve_kafka_topics(surroundings)
         self.partition_reassignments = serve_partition_reassignments(surroundings)
@@ -151,7 +143,6 @@ class KubeOperator:
             ("command batcher", self.batcher.run()),
             ("event recorder", self.recorder.run()),
             ("copy watch", self.copies.run()),
-            ("usage watch", self.usage.run()),
         ]
         for kind, served in self.kinds.items():
             names.extend((f"{name} {kind}", each) for name, each in served.background())

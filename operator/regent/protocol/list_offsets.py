@@ -12,10 +12,10 @@ API_KEY: Final = 2
 VERSION: Final = 1
 
 LATEST: Final = -1
-"""Instead of a time: the high watermark, the end of the log as consumers see it."""
+"""The high watermark, the end of the log as consumers see it."""
 
 EARLIEST: Final = -2
-"""Instead of a time: the first offset of the log."""
+"""The first offset of the log."""
 
 _CLIENT: Final = pack_int32(-1)
 """Instead of the id of a replica."""
@@ -26,7 +26,7 @@ class ListedOffset(NamedTuple):
 
     Attributes:
         error: Kafka's error code; 0: none.
-        offset: -1 if no record is that young.
+        offset: -1 with an error.
     """
 
     topic: str
@@ -36,11 +36,11 @@ class ListedOffset(NamedTuple):
 
 
 def encode_list_offsets(topics: Mapping[str, Iterable[int]], *, at: int) -> bytes:
-    """Ask for the first offset at or after a time.
+    """Ask for one end of the logs.
 
     Args:
         topics: Partitions by their topics.
-        at: Milliseconds since 1970, :data:`LATEST` or :data:`EARLIEST`.
+        at: :data:`LATEST` or :data:`EARLIEST`.
     """
     parts = [_CLIENT, LEGACY.array_length(len(topics))]
     for topic, partitions in topics.items():

@@ -11,12 +11,16 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from regent.controller.commands import ResourceCommand
 from regent.planning.orders import PlanningOrder
 
 StatusT = TypeVar("StatusT")
+
+DEFINITION_ASKED_AGAIN_S: Final = 60.0
+"""After so long Regent asks again whether a deleted resource goes with its definition: no event
+says so."""
 
 
 class FinalizerAction(enum.Enum):

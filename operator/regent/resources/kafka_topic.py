@@ -99,12 +99,6 @@ class KafkaTopicSpec(ApiModel):
             "partitions",
             field_path=".replicaAssignment",
         ),
-        Cel(
-            "!has(self.deleteWhenIdleSeconds) || "
-            "(has(self.deletionPolicy) && self.deletionPolicy == 'Protect')",
-            "deleteWhenIdleSeconds is for deletionPolicy Protect: set that, too, or leave it out",
-            field_path=".deleteWhenIdleSeconds",
-        ),
     )
 
     topic_name: str | None = Field(
@@ -179,17 +173,8 @@ class KafkaTopicSpec(ApiModel):
         default=None,
         description="What happens to the topic when this resource is deleted. Delete: it is "
         "deleted with all its data. Retain: it stays. Protect: the resource cannot go as long as "
-        "the topic exists, or, with deleteWhenIdleSeconds, is in use. Default: Delete if this "
-        "resource created the topic, Retain if it adopted it. Internal topics (names that begin "
-        "with __) are always retained.",
-    )
-    delete_when_idle_seconds: int | None = Field(
-        default=None,
-        description="For the deletionPolicy Protect: when this resource is deleted, the topic is "
-        "deleted with it if it has no record of the last so many seconds and no consumer group "
-        "uses it; until then both stay. Default: the topic is never deleted.",
-        ge=60,
-        le=10 * 366 * 24 * 60 * 60,
+        "the topic exists. Default: Delete if this resource created the topic, Retain if it "
+        "adopted it. Internal topics (names that begin with __) are always retained.",
     )
     on_foreign_deletion: ForeignDeletionPolicy = Field(
         default=ForeignDeletionPolicy.ALERT,

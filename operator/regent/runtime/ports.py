@@ -379,26 +379,7 @@ class ReplicaSizesPort(Protocol):
         ...
 
 
-class TopicUsagePort(Protocol):
-    """Asks brokers whether topics are in use. Methods raise ``BrokerQuestionError`` if a broker
-    does not say, or may not say everything."""
-
-    async def records_since(
-        self, broker: Broker, topic: str, partitions: Collection[int], *, since_ms: int
-    ) -> Collection[int]:
-        """Which of these partitions, which the broker leads, have records at or after a time
-        (milliseconds since 1970)."""
-        ...
-
-    async def groups_using(
-        self, broker: Broker, topic: str, partitions: Collection[int]
-    ) -> Mapping[str, str]:
-        """The consumer groups that the broker coordinates and that use a topic, each with how: by
-        committed offsets, or by a member that subscribes to it."""
-        ...
-
-
-class BrokerQuestionsPort(ReplicaSizesPort, TopicUsagePort, Protocol):
+class BrokerQuestionsPort(ReplicaSizesPort, Protocol):
     """Asks brokers as a client does, on connections of its own: no answer of theirs keeps the
     controller waiting. Everything belongs into one event loop."""
 

@@ -40,16 +40,6 @@ def test_no_more_partitions_than_the_controller_creates(namespace: Namespace) ->
     namespace.apply(topic("orders", partitions=MAX_PARTITIONS))
 
 
-def test_only_a_protected_topic_can_be_deleted_when_it_is_idle(namespace: Namespace) -> None:
-    text = "deleteWhenIdleSeconds is for deletionPolicy Protect"
-    for spec in ({}, {"deletionPolicy": "Delete"}):
-        with pytest.raises(CommandError, match=text):
-            namespace.apply(topic("orders", deleteWhenIdleSeconds=3600, **spec))
-    with pytest.raises(CommandError, match="greater than or equal to 60"):
-        namespace.apply(topic("orders", deletionPolicy="Protect", deleteWhenIdleSeconds=1))
-    namespace.apply(topic("orders", deletionPolicy="Protect", deleteWhenIdleSeconds=3600))
-
-
 def _show_partitions(namespace: Namespace, count: int) -> None:
     namespace.patch_status("orders", {"partitions": count})
 

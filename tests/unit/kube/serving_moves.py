@@ -24,12 +24,11 @@ from regent.kube.metrics import ResourceMetrics
 from regent.kube.object_cache import ObjectKey
 from regent.kube.served_kind import ServedKind
 from regent.kube.settings import KubeSettings
-from regent.kube.usage_watch import UsageWatch
 from regent.kube.work_queue import WorkQueue
 from regent.kube.worker import work
 from regent.model.entry_budget import EntryBudget
 from regent.reconcile.request import Absence
-from regent.runtime.ports import ReplicaSizesPort, TopicUsagePort
+from regent.runtime.ports import ReplicaSizesPort
 from sandbox import wait_until_async
 from tests.support.live_controller import LiveController
 from tests.unit.kube.stored_objects import Store
@@ -46,13 +45,11 @@ class ServedResource:
 
     Attributes:
         replica_sizes: Answers how far copies are; None: brokers are not asked.
-        topic_usage: Answers whether a topic is in use; likewise.
     """
 
     def __init__(self, serve: Serve, name: str, **spec: Any) -> None:
         self.serve = serve
         self.replica_sizes: ReplicaSizesPort | None = None
-        self.topic_usage: TopicUsagePort | None = None
         self.key = ObjectKey(name, "shop", "move")
         self.store = Store(
             {
@@ -123,9 +120,6 @@ class Serving:
             on_news=self._enqueue,
             interval_s=0.05,
         )
-        self.usage = UsageWatch(
-            resource.topic_usage, view=lambda: controller.view, clocks=(now,), on_news=self._enqueue
-        )
         self.around = KindSurroundings(
             client=resource.store,
             settings=KubeSettings(status_detail_interval_s=0.1),
@@ -140,7 +134,6 @@ class Serving:
             enqueue=self._enqueue,
             compare_everything=lambda _: None,
             copies=self.copies,
-            usage=self.usage,
         )
         self._kind = resource.serve(self.around)
 
@@ -151,7 +144,6 @@ class Serving:
         reconcile = self._kind.reconciler.reconcile
         return [
             asyncio.create_task(self.copies.run()),
-            asyncio.create_task(self.usage.run()),
             asyncio.create_task(self._batcher.run()),
             asyncio.create_task(self._recorder.run()),
             asyncio.create_task(

@@ -20,7 +20,6 @@ from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.waiting import until
 from tests.unit.kube.serving_moves import ServedResource
-from tests.unit.kube.test_usage_watch import Records
 
 
 async def message_of(resource: ServedResource) -> str:
@@ -104,36 +103,6 @@ async def test_a_configuration_is_read_when_it_has_changed_and_for_nothing_else(
                 "what somebody else has changed to be corrected",
                 until=lambda now: now == config,
             )
-
-
-async def test_a_protected_topic_goes_with_its_resource_when_it_is_not_in_use_any_more() -> None:
-    with SimulatedCluster(brokers=3) as cluster, LiveController(cluster) as controller:
-        topic = ServedResource(
-            serve_kafka_topics,
-            "KafkaTopic",
-            partitions=2,
-            replicas=3,
-            deletionPolicy="Protect",
-            deleteWhenIdleSeconds=3600,
-        )
-        brokers = topic.topic_usage = Records()
-        brokers.groups = {2: {"billing": "committed offsets"}}
-        async with topic.served(controller) as serving:
-            await until_it_says(topic, "the topic is as declared")
-            topic.store.change(generation=2, deletionTimestamp="2026-05-01T12:00:00Z")
-            serving.take()
-            await until_it_says(
-                topic,
-                "billing (committed offsets)",
-                describe="the consumer group to keep the topic",
-            )
-            brokers.groups = {}
-            serving.change(deleteWhenIdleSeconds=3601)  # another question, which is asked at once
-            await until(
-                lambda: asyncio.to_thread(lambda: not topic.body["metadata"]["finalizers"]),
-                "the resource to be let go",
-            )
-            assert "move" not in controller.view.topics
 
 
 async def test_a_name_that_is_taken_is_used_as_soon_as_it_is_free() -> None:

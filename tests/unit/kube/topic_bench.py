@@ -22,7 +22,6 @@ from regent.kube.reconciler import Reconciler, ReconcilerParts
 from regent.kube.settings import KubeSettings
 from regent.kube.status_writer import StatusWriter
 from regent.kube.topic_configs import TopicConfigs
-from regent.kube.usage_watch import UsageWatch
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.topics.kind import KAFKA_TOPIC
@@ -106,9 +105,6 @@ class Bench:
             index=self.index,
             configs=self.configs,
             moving=MovingPartitions(),
-            usage=UsageWatch(
-                None, view=lambda: self.port.view, clocks=(now,), on_news=lambda keys: None
-            ),
             batcher=batcher,
             metrics=self.metrics,
             settings=settings,

@@ -17,7 +17,6 @@ from regent.protocol import describe_log_dirs
 from regent.protocol.framing import API_VERSIONS_KEY, RequestHeader, request_header
 from regent.protocol.replica_sizes import encode_replica_sizes_request
 from tests.support.raw_broker import NO_BYTES, RawBroker, answer_of, raw_brokers
-from tests.support.usage_answers import committed, described, listed, offsets, subscription
 
 ORDERS = TopicPartition("orders", 3)
 
@@ -134,78 +133,6 @@ async def test_a_question_that_is_cancelled_leaves_no_answer_for_the_next(
         await waiting
     answer_with(broker, log_dirs(8))
     assert (await asking.replica_sizes(registration(broker), {ORDERS})).sizes == {ORDERS: 8}
-
-
-def coordinator(
-    broker: RawBroker, groups: dict[str, tuple[bool, int]], *, directories: bytes, code: int = 0
-) -> None:
-    """Let it coordinate groups.
-
-    Args:
-        groups: Whether a member is subscribed to ``orders``, and the committed offset.
-        directories: What it answers to DescribeLogDirs.
-        code: What it answers to OffsetFetch.
-    """
-    members = {
-        name: [subscription("orders" if subscribed else "others")]
-        for name, (subscribed, _) in groups.items()
-    }
-
-    def answer(header: RequestHeader, frame: bytes) -> bytes:
-        match header.api_key:
-            case 18:
-                return broker.listing(header)
-            case 35:
-                body = directories
-            case 16:
-                body = listed(*groups)
-            case 15:
-                body = described(members)
-            case 9:
-                asked = next(each for each in groups if each.encode() in frame)
-                body = committed(groups[asked][1], code=code)
-            case other:
-                raise AssertionError(f"nobody asks for API {other}")
-        return answer_of(header, body)
-
-    broker.answer = answer
-
-
-async def test_groups_use_a_topic_by_offsets_or_by_a_subscription(
-    broker: RawBroker, asking: BrokerQuestions
-) -> None:
-    groups = {"idle": (False, -1), "late": (False, 0), "live": (True, -1), "both": (True, 9)}
-    coordinator(broker, groups, directories=log_dirs(1))
-    found = await asking.groups_using(registration(broker), "orders", (0,))
-    assert found == {
-        "late": "committed offsets",
-        "live": "subscribed",
-        "both": "subscribed",
-    }
-    coordinator(broker, {}, directories=log_dirs(1))
-    assert await asking.groups_using(registration(broker), "orders", (0,)) == {}
-
-
-async def test_who_is_not_told_all_groups_is_told_none(
-    broker: RawBroker, asking: BrokerQuestions
-) -> None:
-    coordinator(broker, {}, directories=struct.pack(">ii", 0, 0))
-    with pytest.raises(BrokerQuestionError, match="may not describe the cluster"):
-        await asking.groups_using(registration(broker), "orders", (0,))
-    coordinator(broker, {"a": (False, -1)}, directories=log_dirs(1), code=30)
-    with pytest.raises(BrokerQuestionError, match="GROUP_AUTHORIZATION_FAILED for group a"):
-        await asking.groups_using(registration(broker), "orders", (0,))
-
-
-async def test_records_since_a_time(broker: RawBroker, asking: BrokerQuestions) -> None:
-    answer_with(broker, offsets((0, 0, -1), (3, 0, 7)))
-    since = asking.records_since(registration(broker), "orders", (0, 3), since_ms=4)
-    assert await since == {3}
-    header = request_header(broker.frames[-1])
-    assert (header.api_key, header.api_version) == (2, 1)
-    answer_with(broker, b"")
-    with pytest.raises(BrokerQuestionError, match="answers ListOffsets with nonsense"):
-        await asking.records_since(registration(broker), "orders", (0, 3), since_ms=4)
 
 
 async def test_why_nobody_answers_is_said(broker: RawBroker, asking: BrokerQuestions) -> None:

@@ -215,6 +215,13 @@ def test_a_topic_created_a_moment_ago_is_awaited_and_then_deleted() -> None:
 
 
 class TestProtection:
+    @pytest.mark.parametrize("management", ["Managed", "Paused"])
+    def test_as_long_as_the_topic_exists(self, management: str) -> None:
+        plan = plan_topic(deleted(deletionPolicy="Protect", managementPolicy=management))
+        assert (plan.commands, plan.finalizer) == ((), FinalizerAction.LEAVE)
+        assert state(plan)["Stalled"] == "True/DeletionProtected"
+        assert "set deletionPolicy to Retain" in said(plan).message
+
     def test_internal_topics_are_never_deleted(self) -> None:
         name = "__consumer_offsets"
         for policy in ("Delete", "Protect", None):

@@ -13,7 +13,13 @@ from regent.controller.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
 from regent.reconcile.departing import plan_departing, status_if_held
 from regent.reconcile.dispatch import describe_commands
-from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.plan import (
+    DEFINITION_ASKED_AGAIN_S,
+    EventReason,
+    FinalizerAction,
+    Plan,
+    PlannedEvent,
+)
 from regent.reconcile.topics.claims import Claim
 from regent.reconcile.topics.commands import dispatch_for_topic
 from regent.reconcile.topics.deletion_policy import effective_deletion_policy
@@ -26,7 +32,6 @@ from regent.reconcile.topics.outside_term import plan_outside_term
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.request import ClusterMatch, TopicRequest
 from regent.reconcile.topics.status import DOMAIN_CONDITIONS, blind_status, observed_status
-from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.reconcile.verdicts import Assessment, Progress
 from regent.resources.conditions import ConditionReason, ConditionStatus, ConditionType
 from regent.resources.kafka_topic import ManagementPolicy
@@ -50,11 +55,11 @@ def plan_deletion(request: TopicRequest) -> TopicPlan:
         return dataclasses.replace(plan, status_if_held=held)
     if plan.status is not None and request.cluster is not ClusterMatch.OTHER:
         plan = dataclasses.replace(plan, status=_with_deletion(request, plan.status))
-    again_s = ASKED_AGAIN_S if plan.requeue_after_s is None else plan.requeue_after_s
+    again_s = DEFINITION_ASKED_AGAIN_S if plan.requeue_after_s is None else plan.requeue_after_s
     return dataclasses.replace(
         plan,
         asks_about_definition=not request.goes_with_definition,
-        requeue_after_s=min(again_s, ASKED_AGAIN_S),
+        requeue_after_s=min(again_s, DEFINITION_ASKED_AGAIN_S),
     )
 
 
@@ -123,41 +128,15 @@ def _plan_held(request: TopicRequest) -> TopicPlan:
     if request.topic.is_being_deleted:
         return _progressing(request, ConditionReason.DELETING, _describe_wait(request))
     if _policy(request) is DeletionPolicy.PROTECT:
-        return _plan_protected(request)
+        return Plan(status=_status(request, _protection(request, "exists")))
     return _delete(request)
 
 
 def _fate(request: TopicRequest, when: str) -> str:
     """What becomes of a topic that is not seen now."""
-    spec = request.resource.spec
-    if spec.deletion_policy is not DeletionPolicy.PROTECT:
-        return f"the topic is deleted {when}"
-    if spec.delete_when_idle_seconds is None:
+    if request.resource.spec.deletion_policy is DeletionPolicy.PROTECT:
         return "the topic stays, as deletionPolicy is Protect"
-    return f"whether the topic is in use is found out {when}"
-
-
-def _plan_protected(request: TopicRequest) -> TopicPlan:
-    """It stays as long as its topic exists; or as long as that is in use, if the spec says so."""
-    question, successor = request.usage_question, _successor(request)
-    if question is None:
-        return Plan(status=_status(request, _protection(request, "exists")))
-    if request.resource.spec.management_policy is ManagementPolicy.PAUSED:
-        where = "exists, and managementPolicy is Paused"
-        return Plan(status=_status(request, _protection(request, where)))
-    if successor is not None:
-        where = f"exists, and KafkaTopic {successor} declares it, too"
-        return Plan(status=_status(request, _protection(request, where)))
-    usage = request.usage
-    if usage is not None and usage.protection is not None:
-        assessment = _protection(request, f"is kept: {usage.protection}")
-        return Plan(status=_status(request, assessment), requeue_after_s=ASKED_AGAIN_S)
-    if usage is None or usage.is_outdated(at=request.monotonic_s):
-        message = "brokers are asked whether the topic is in use; it is kept until they have said"
-        return _progressing(
-            request, ConditionReason.DELETING, message, requeue_after_s=ASKED_AGAIN_S
-        )
-    return _delete(request)
+    return f"the topic is deleted {when}"
 
 
 def _plan_other_cluster(request: TopicRequest) -> TopicPlan:

@@ -26,11 +26,10 @@ from regent.model.topic import topic_id_from_text, topic_id_to_text
 from regent.model.topic_name_rules import TopicNameRules
 from regent.reconcile.request import ResourceRequest
 from regent.reconcile.topics.claims import Claim
-from regent.reconcile.topics.usage import TopicUsage, UsageQuestion
 from regent.reconcile.unreadable_topics import problem_of
 from regent.resources.conditions import ConditionReason, ConditionType, find_condition
 from regent.resources.kafka_topic import AdoptionPolicy, KafkaTopic
-from regent.resources.kafka_topic_status import DeletionPolicy, KafkaTopicStatus, Ownership
+from regent.resources.kafka_topic_status import KafkaTopicStatus, Ownership
 
 _FIRST_TOPIC_IDS: Final = uuid.uuid5(uuid.NAMESPACE_DNS, "first-topic-id.kafka.regent.dev")
 """Namespace of the ids that follow from uids (RFC 4122). It must never change: topics that were
@@ -80,7 +79,6 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
         name_rules: Which namespaces may declare which topics.
         spare_topic_id: A fresh id for a topic to be created.
         moving_elsewhere: How many partitions of other topics are being reassigned, or about to.
-        usage: What brokers have said about :attr:`usage_question`; None: nothing yet.
         goes_with_definition: Whether the resource is deleted together with the definition of its
             kind.
         unreadable_namespaces: Those whose KafkaTopics are known as they were when they could be
@@ -95,7 +93,6 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     created_as: TopicIdentity | None = None
     name_rules: TopicNameRules = field(default_factory=TopicNameRules)
     moving_elsewhere: int = 0
-    usage: TopicUsage | None = None
     goes_with_definition: bool = False
     unreadable_namespaces: Collection[str] = ()
     topic: TopicView | None = field(init=False)
@@ -361,22 +358,6 @@ class TopicRequest(ResourceRequest[KafkaTopic]):
     def may_declare(self) -> bool:
         """Whether the rules let the resource's namespace declare the topic."""
         return self.name_rules.allow(self.resource.metadata.namespace, self.topic_name)
-
-    @property
-    def usage_question(self) -> UsageQuestion | None:
-        """What has to be found out before the topic of a resource that was deleted, and that
-        protects it, may be deleted; None: it is not deleted, or without a question."""
-        spec, topic = self.resource.spec, self.topic
-        if (
-            not self.resource.metadata.is_being_deleted
-            or spec.deletion_policy is not DeletionPolicy.PROTECT
-            or spec.delete_when_idle_seconds is None
-            or topic is None
-        ):
-            return None
-        return UsageQuestion(
-            self.topic_name, topic.czxid, len(topic.partitions), spec.delete_when_idle_seconds
-        )
 
     def precedence(self, claim: Claim) -> tuple[int, str, str]:
         """Sorts claims: the smallest wins."""

@@ -6,10 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from regent.reconcile.departing import plan_departing, status_if_held
-from regent.reconcile.plan import EventReason, FinalizerAction, Plan, PlannedEvent
+from regent.reconcile.plan import (
+    DEFINITION_ASKED_AGAIN_S,
+    EventReason,
+    FinalizerAction,
+    Plan,
+    PlannedEvent,
+)
 from regent.reconcile.topics.plan import TopicPlan
 from regent.reconcile.topics.status import DOMAIN_CONDITIONS
-from regent.reconcile.topics.usage import ASKED_AGAIN_S
 from regent.reconcile.verdicts import Assessment, Progress, summary_verdicts, unknown_verdict
 from regent.resources.conditions import ConditionReason, ConditionType
 from regent.resources.kafka_topic import UnreadableTopic
@@ -60,5 +65,5 @@ def plan_unreadable(request: UnreadableRequest) -> TopicPlan:
     return Plan(
         status=status.with_verdicts(verdicts, generation=metadata.generation, now=now),
         asks_about_definition=is_held,
-        requeue_after_s=ASKED_AGAIN_S if is_held else None,
+        requeue_after_s=DEFINITION_ASKED_AGAIN_S if is_held else None,
     )
