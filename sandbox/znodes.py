@@ -44,7 +44,8 @@ def end_session_of_owner(connect_string: str, path: str, *, timeout_s: float = 1
 
 
 def end_session(connect_string: str, session_id: int, *, timeout_s: float = 10.0) -> None:
-    """End the session of another client at once, as its expiry would some time later.
+    """End the session of another client at once, as its expiry would some time later. Does nothing
+    if it is over.
 
     ZooKeeper hands a session to each client that names the id and the password of the session, and
     derives the password from the id.
@@ -54,8 +55,8 @@ def end_session(connect_string: str, session_id: int, *, timeout_s: float = 10.0
     """
 
     def close(connection: socket.socket) -> None:
-        _greet(connection, session_id, _session_password(session_id))
-        _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
+        if _greet(connection, session_id, _session_password(session_id)):
+            _exchange(connection, struct.pack(">ii", _XID, _CLOSE))
 
     _send_to_any(connect_string, close, timeout_s=timeout_s)
 
@@ -111,10 +112,14 @@ def _send_to_any(
     raise failure
 
 
-def _greet(connection: socket.socket, session_id: int, password: bytes) -> None:
+def _greet(connection: socket.socket, session_id: int, password: bytes) -> bool:
+    """Begin a session, or resume one; returns whether there is one now."""
     # protocol version, last transaction seen, session timeout, session id, password
     greeting = struct.pack(">iqiqi", 0, 0, _SESSION_TIMEOUT_MS, session_id, _PASSWORD_BYTES)
-    _exchange(connection, greeting + password)
+    _version, session_timeout_ms = struct.unpack_from(
+        ">ii", _exchange(connection, greeting + password)
+    )
+    return bool(session_timeout_ms)
 
 
 def _exchange(connection: socket.socket, body: bytes) -> bytes:

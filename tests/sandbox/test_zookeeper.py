@@ -7,7 +7,8 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionLoss
 
 from sandbox import ZooKeeper
-from sandbox.znodes import end_session_of_owner, znode_exists
+from sandbox.znodes import end_session, end_session_of_owner, znode_exists
+from tests.support.present import present
 
 pytestmark = pytest.mark.integration
 
@@ -35,8 +36,10 @@ def test_packets_above_zookeepers_default_limit_end_the_connection(zookeeper: Ka
 def test_the_session_that_holds_a_znode_ends_on_demand(zookeeper: KazooClient) -> None:
     (address,) = (f"{host}:{port}" for host, port in zookeeper.hosts)
     zookeeper.create("/chroot/held", ephemeral=True, makepath=True)
+    session_id, _ = present(zookeeper.client_id)
     end_session_of_owner(f"{address}/chroot", "/held")
     assert not znode_exists(address, "/chroot/held")
+    end_session(address, session_id)  # it is over
     # a znode that is gone, and one without a session
     end_session_of_owner(f"{address}/chroot", "/held")
     end_session_of_owner(address, "/chroot")

@@ -14,7 +14,7 @@ from regent.model.topic import is_internal_topic
 from sandbox import KafkaBroker, KafkaCluster, KafkaTools, ZooKeeper, wait_until
 from sandbox.kafka_jars import DEFAULT_VERSION, version_tuple
 from sandbox.regent_process import RegentProcess
-from sandbox.znodes import end_session_of_owner
+from sandbox.znodes import end_session
 from tests.support.metadata import Connection, Leadership, Metadata, Partition
 from tests.support.znodes import Znodes
 
@@ -212,13 +212,18 @@ class Cluster:
 
     def kill_regent(self, process: RegentProcess) -> None:
         """SIGKILL the Regent that is the controller and end its session."""
+        session_id = self.controller_session()
         process.kill()
-        self.end_session_of_controller()
+        self.end_session(session_id)
 
-    def end_session_of_controller(self) -> None:
-        """End the session that holds ``/controller``, as its expiry would. The holder is dead or
-        paused."""
-        end_session_of_owner(self.kafka.zookeeper, "/controller")
+    def controller_session(self) -> int:
+        """Return the session that holds ``/controller``. Ask before the holder is killed or paused:
+        a standby that suspects it takes over before the session ends."""
+        return self.znodes.dump("/controller")["/controller"].owner
+
+    def end_session(self, session_id: int) -> None:
+        """End the session of a process that is dead or paused, as its expiry would."""
+        end_session(self.kafka.zookeeper, session_id)
 
     def restore(self) -> None:
         """All brokers run, one of them is the controller, every replica is in sync.

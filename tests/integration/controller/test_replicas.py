@@ -166,8 +166,9 @@ def test_one_that_wakes_up_after_its_session_writes_nothing_and_is_not_obeyed(
     begun = cluster.znodes.watch("/brokers/topics/halfway-0")
     resources.apply(*(topic(f"halfway-{n}", partitions=10) for n in range(5)))
     begun.wait("the first topic to be created")
+    session_id = cluster.controller_session()
     zombie.pause()  # in the middle of the work
-    cluster.end_session_of_controller()
+    cluster.end_session(session_id)
     cluster.wait(
         lambda: cluster.znodes.controller(),
         "the other Regent to be elected",

@@ -53,9 +53,10 @@ def test_who_takes_over_leads_what_it_has_not_read(
     topic that grows the next: the cache alone shows it both."""
     first, second = pair
     create_topic(cluster, TOPIC, {0: [1, 2, 3], 1: [2, 3, 1], 2: [3, 1, 2], 3: [1, 3, 2]})
+    session_id = cluster.controller_session()
     first.kill()
     cluster.kill_broker(1)
-    cluster.end_session_of_controller()
+    cluster.end_session(session_id)
     second.wait_until_active()
     assert metric(second, "regent_standby_copies_total") == 1
     for partition, leader in ((0, 2), (3, 3)):
