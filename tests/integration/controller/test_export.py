@@ -29,6 +29,7 @@ def topics(cluster: Cluster, process: RegentProcess) -> list[str]:
         "Exported_By.Name": "retention.ms=3600000",
     }.items():
         create_topic(cluster, name, {0: [1, 2], 1: [2, 3], 2: [3, 1]})
+        cluster.wait_for_consistency()
         if config:
             cluster.tools.run(
                 "kafka-configs",

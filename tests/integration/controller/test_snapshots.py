@@ -29,7 +29,9 @@ def read(file: Path) -> dict[str, Any]:
 
 
 def produce(cluster: Cluster, topic: str, records: int) -> None:
-    cluster.tools.run(
+    """Write records to a topic, which may be new."""
+    cluster.wait_for_consistency()
+    outcome = cluster.tools.run(
         "kafka-producer-perf-test",
         f"--topic={topic}",
         f"--num-records={records}",
@@ -39,6 +41,8 @@ def produce(cluster: Cluster, topic: str, records: int) -> None:
         f"bootstrap.servers={cluster.tools.bootstrap_servers}",
         "acks=all",
     )
+    # The tool reports records that it could not write, and ends well.
+    assert "Exception" not in outcome.stdout + outcome.stderr, outcome
 
 
 def on_disk(cluster: Cluster, broker_id: int, topic: str, partition: int) -> int:
