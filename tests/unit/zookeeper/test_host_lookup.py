@@ -42,11 +42,17 @@ class Names:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (found, port))]
 
     def wait(self, lookups: Iterable[Future[Any]], timeout: float) -> None:
-        """Time is out when there are all answers but those that do not come."""
+        """Time is out when all are asked and all answers have come, but those that never do."""
         assert timeout == PATIENCE_S
-        silent = list(self.known.values()).count(None)
+        silent = [host for host, found in self.known.items() if found is None]
         begun = list(lookups)
-        wait_for(lambda: sum(each.done() for each in begun) >= len(begun) - silent, "the answers")
+        wait_for(
+            lambda: (
+                sum(each.done() for each in begun) >= len(begun) - len(silent)
+                and set(silent) <= set(self.asked)
+            ),
+            "the answers",
+        )
 
 
 @pytest.fixture
