@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from regent.resources.crd import RESOURCES
-from regent.resources.kind import ALL_NAMESPACES, ResourceKind
-from sandbox import KubernetesApi, wait_until
+from sandbox import KubernetesApi
+from tests.support.definitions import remove_definitions
 from tests.support.helm_chart import CHART, Render, render_chart
 from tests.support.kubernetes_client import KubernetesClient
 
@@ -31,28 +30,9 @@ def api() -> Iterator[KubernetesApi]:
 @pytest.fixture
 def bare_api(api: KubernetesApi) -> Iterator[KubernetesApi]:
     """The API server without Regent's definitions."""
-    client = KubernetesClient(api)
-    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
-
-    def present() -> list[ResourceKind]:
-        names = {body["metadata"]["name"] for body in client.items(definitions)}
-        return [resource.kind for resource in RESOURCES if resource.kind.crd_name in names]
-
-    def remove() -> None:
-        for kind in present():
-            # The API server opens the storage of a kind at the first request. If the deletion makes
-            # this request, it fails, and the next attempt can be five minutes later.
-            client.items(kind.collection_path(ALL_NAMESPACES))
-            client.delete(f"{definitions}/{kind.crd_name}")
-        wait_until(
-            present,
-            until=lambda left: not left,
-            describe="Regent's definitions to be gone",
-        )
-
-    remove()
+    remove_definitions(api)
     yield api
-    remove()
+    remove_definitions(api)
 
 
 @contextmanager

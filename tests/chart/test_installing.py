@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
 from tests.chart.conftest import give_to_user, installed
 from tests.support.helm_chart import CHART, ROOT
-from tests.support.kubernetes_client import KubernetesClient
+from tests.support.kubernetes_client import DEFINITIONS, KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.support.viewed_port import ViewedPort
@@ -159,6 +159,14 @@ async def _serve_one_life(
             return ("Ready", "True") in {(each["type"], each["status"]) for each in found}
 
         await wait_until_async(is_ready, describe="the topic to be ready")
+        # Times in the API have whole seconds. A resource that is deleted in the second in which
+        # its definition was created counts as one of a former definition, and its topic stays.
+        definition = await asyncio.to_thread(client.get, f"{DEFINITIONS}/{NAME}")
+        created_at = datetime.fromisoformat(definition["metadata"]["creationTimestamp"])
+        await wait_until_async(
+            lambda: datetime.now(UTC) - created_at > timedelta(seconds=1),
+            describe="the second of the definition's creation to be over",
+        )
         await asyncio.to_thread(client.delete, topic)
 
         async def left() -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from sandbox.kubernetes_server import KubernetesServer
 
 Body = dict[str, Any]
 
+DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
 _PLURALS = {
     **{resource.kind.kind: resource.kind.plural for resource in RESOURCES},
     "Role": "roles",

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
@@ -26,9 +25,10 @@ from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.resources.crd import RESOURCES
 from regent.resources.resource_status import UNOBSERVED
 from regent.runtime.ports import ControllerPort
-from sandbox import KubernetesApi, wait_until, wait_until_async
+from sandbox import KubernetesApi, wait_until_async
 from sandbox.definitions import apply_definitions
 from sandbox.waiting import DEADLINE_S
+from tests.support.definitions import install_definitions
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.kubernetes_proxy import KubernetesProxy
 from tests.support.live_controller import LiveController
@@ -36,7 +36,6 @@ from tests.support.simulated_cluster import SimulatedCluster
 
 ROOT = Path(__file__).parents[3]
 
-DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 
 _numbers = itertools.count(1)
 
@@ -73,39 +72,6 @@ def changing_api(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kubernete
     with KubernetesApi(users={"regent": []}, state=state) as server:
         install_definitions(server)
         yield server
-
-
-def install_definitions(api: KubernetesApi) -> None:
-    """Apply Regent's CRDs, and wait until the API server serves their resources."""
-    client = KubernetesClient(api)
-    for file in sorted((ROOT / "crds").iterdir()):
-        client.apply(yaml.safe_load(file.read_text()))
-
-    def not_established() -> list[str]:
-        return [
-            body["metadata"]["name"]
-            for body in client.items(DEFINITIONS)
-            if ("Established", "True")
-            not in {(c["type"], c["status"]) for c in body["status"].get("conditions") or []}
-        ]
-
-    wait_until(
-        not_established,
-        until=lambda missing: not missing,
-        describe="the definitions to be established",
-    )
-
-
-def remove_definitions(api: KubernetesApi, *names: str) -> None:
-    """Delete CRDs, and wait until they and their resources are gone."""
-    client = KubernetesClient(api)
-    for name in names:
-        client.delete(f"{DEFINITIONS}/{name}")
-    wait_until(
-        lambda: {body["metadata"]["name"] for body in client.items(DEFINITIONS)},
-        until=lambda present: present.isdisjoint(names),
-        describe=f"{', '.join(names)} to be gone",
-    )
 
 
 class Namespace:

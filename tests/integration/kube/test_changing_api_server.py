@@ -13,14 +13,13 @@ import pytest
 from regent.controller.commands import DeleteTopic
 from sandbox import KubernetesApi
 from tests.integration.kube.conftest import (
-    DEFINITIONS,
     Namespace,
     grant,
-    install_definitions,
-    remove_definitions,
     running,
     topic,
 )
+from tests.support.definitions import install_definitions, remove_definitions
+from tests.support.kubernetes_client import DEFINITIONS
 from tests.support.live_controller import LiveController
 
 pytestmark = pytest.mark.integration

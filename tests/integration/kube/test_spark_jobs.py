@@ -42,7 +42,7 @@ from tests.integration.kube.spark_jobs import (
     plan_task,
     regent,
 )
-from tests.support.kubernetes_client import KubernetesClient
+from tests.support.kubernetes_client import DEFINITIONS, KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 from tests.unit.kube.test_rebalances_end_to_end import create_topic, log_dirs
@@ -54,7 +54,7 @@ pytestmark = pytest.mark.integration
 def _definition(api: KubernetesApi) -> Iterator[None]:
     client = KubernetesClient(api)
     name = "sparkapplications.sparkoperator.k8s.io"
-    path = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+    path = f"{DEFINITIONS}/{name}"
     api.kubectl("apply", "--server-side", "-f", spark_application_definition())
     wait_until(
         lambda: client.get(path).get("status", {}).get("conditions") or [],

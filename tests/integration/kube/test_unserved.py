@@ -17,19 +17,16 @@ from tests.integration.kube.conftest import (
     Namespace,
     condition,
     grant,
-    install_definitions,
-    remove_definitions,
     supervised,
     topic,
     wait_for,
 )
+from tests.support.definitions import install_definitions, remove_definitions
 from tests.support.kubernetes_client import KubernetesClient
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
-
-ALL = [resource.kind.crd_name for resource in RESOURCES]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +50,7 @@ def metric(health: KubeHealth, name: str, **labels: str) -> float | None:
 async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
     api: KubernetesApi, cluster: SimulatedCluster
 ) -> None:
-    await asyncio.to_thread(remove_definitions, api, *ALL)
+    await asyncio.to_thread(remove_definitions, api)
     namespace = make_namespace(api, "without-crd")
     controller = LiveController(cluster)
     async with supervised(controller, [namespace.name]) as health:
@@ -71,7 +68,7 @@ async def test_a_missing_crd_takes_no_controller_out_of_service_but_shows(
         namespace.apply(topic("orders", deletionPolicy="Retain"))
         await namespace.wait_condition("orders", "Ready", "True")
 
-        await asyncio.to_thread(remove_definitions, api, *ALL)
+        await asyncio.to_thread(remove_definitions, api)
         await wait_for(lambda: health.remark() is not None, describe="another remark")
         assert controller.view.is_active
 
