@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from sandbox.znodes import end_session
 from tests.support.cluster import Cluster, regent
 from tests.support.clusters import Clusters
 from tests.support.reassigning import create_topic
@@ -31,10 +30,10 @@ def test_what_it_has_lost_its_followers_keep(
         create_topic(cluster, TOPIC, {0: [2, 3]})
         with workload(cluster.tools, TOPIC, tmp_path) as producer:
             producer.wait_for_progress()
+        session_id = cluster.controller_session()
         process.kill()
-        session = cluster.znodes.dump("/controller")["/controller"].owner
         let_nobody_lead(cluster)
-        end_session(cluster.kafka.zookeeper, session)
+        cluster.end_session(session_id)
         lose_the_disk(cluster, 2)
         assert cluster.znodes.state(TOPIC) | {"leader": 2, "isr": [2, 3]} == (
             cluster.znodes.state(TOPIC)

@@ -9,7 +9,7 @@ from prometheus_client import CollectorRegistry
 
 from regent.kube.health import KubeHealth
 from regent.kube.health_metrics import KubeHealthCollector
-from regent.resources.crd import RESOURCES, crd
+from regent.resources.crd import crd
 from regent.resources.kafka_topic import KafkaTopic
 from sandbox import KubernetesApi
 from sandbox.regent_process import run_regent

@@ -112,6 +112,11 @@ class Replica:
         self.port.view = ClusterView()
         self.leadership.set_elected(False)
 
+    async def end(self) -> None:
+        """The process ends in an orderly way."""
+        self.task.cancel()
+        await asyncio.gather(self.task, return_exceptions=True)
+
 
 def replicas() -> tuple[LeaseServer, Replica, Replica]:
     """Two processes with the same resources."""

@@ -78,8 +78,7 @@ async def test_the_lease_is_released_at_the_end_and_another_one_observes_later()
     server, one, two = replicas()
     one.leadership.set_elected(True)
     await elapse(30)
-    one.task.cancel()
-    await asyncio.gather(one.task, return_exceptions=True)
+    await one.end()
     assert server.holder is None
     assert not one.serves
     await elapse(DURATION_S - 3)
@@ -201,8 +200,7 @@ async def test_two_regents_that_take_one_lease_from_each_other_notice() -> None:
     assert (east.rival, west.rival) == (None, None), "it may be an upgrade"
     await elapse(20)
     assert (east.rival, west.rival) == ("west", "east")
-    west.task.cancel()
-    await asyncio.gather(west.task, return_exceptions=True)
+    await west.end()
     await elapse(10)
     assert east.rival is None
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from tests.unit.kube.jumping_clock import elapse, jumping
@@ -23,8 +21,7 @@ async def test_replicas_that_are_led_to_two_kafka_clusters_do_not_both_serve() -
         await elapse(1)
         assert (one.serves, server.holder) == (True, "one")
     assert (two.serves, two.other_cluster, one.other_cluster) == (False, "first", None)
-    one.task.cancel()
-    await asyncio.gather(one.task, return_exceptions=True)
+    await one.end()
     await elapse(5)
     assert (two.serves, two.other_cluster, server.holder) == (True, None, "two")
 
@@ -37,8 +34,7 @@ async def test_of_two_that_take_a_free_lease_at_once_one_serves(is_released: boo
         replica = Replica(server, "before")
         replica.lead("first")
         await elapse(5)
-        replica.task.cancel()
-        await asyncio.gather(replica.task, return_exceptions=True)
+        await replica.end()
     server.delay_s = 0.1
     replicas = [Replica(server, name) for name in ("one", "two")]
     for replica, cluster_id in zip(replicas, ("first", "second"), strict=True):
@@ -129,8 +125,7 @@ async def test_what_a_former_release_leaves_in_a_lease_that_it_renews_does_not_c
     before = Replica(server, "before")
     before.lead("first", is_complete=is_known)
     await elapse(600)
-    before.task.cancel()
-    await asyncio.gather(before.task, return_exceptions=True)
+    await before.end()
     server.edit(holderIdentity="former release", renewTime="2026-02-01T00:00:00.000000Z")
     after = Replica(server, "after")
     after.lead("second", is_complete=False)
@@ -159,5 +154,4 @@ async def test_a_process_that_ends_soon_again_and_again_goes_on_counting() -> No
         replica.leadership.set_elected(True)
         await elapse(20)
         assert 17 * count < replica.knowledge.unknown_for_s() <= 20 * count
-        replica.task.cancel()
-        await asyncio.gather(replica.task, return_exceptions=True)
+        await replica.end()
