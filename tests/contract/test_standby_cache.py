@@ -9,13 +9,13 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from regent.cluster.reads import LISTED, Listing
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.runtime.collector import Collector
 from regent.runtime.standby_keeper import StandbyKeeper
 from regent.standby.cache import StandbyCache
-from regent.standby.reads import LISTED, Listing
 from regent.standby.status import StandbyPhase
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, Delete, Operation, SessionState, SetData

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from regent.cluster.self_check import Difference
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
 from regent.model.errors import RecursiveWatchesUnsupportedError, ZooKeeperError
@@ -27,7 +28,6 @@ from regent.runtime.ports import (
 )
 from regent.runtime.standby_reader import StandbyReader
 from regent.standby.cache import StandbyCache
-from regent.standby.self_check import Difference
 from regent.standby.status import StandbyPhase, StandbyStatus
 from regent.zk_data.operations import SessionState
 

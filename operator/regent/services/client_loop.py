@@ -15,12 +15,13 @@ import random
 import time
 from collections import deque
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
+from regent.cluster.cache import ClusterCache
 from regent.controller.active_controller import Chance
 from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
+from regent.controller.state.cluster_state import ClusterState
 from regent.model.cluster import Broker
 from regent.model.errors import (
     RecursiveWatchesUnsupportedError,
@@ -32,16 +33,15 @@ from regent.model.topic_config import BrokerFacts
 from regent.observability.logs import StandardControllerLog
 from regent.protocol.control_requests import ControlResponse
 from regent.runtime.admin_port import AdminRequestsPort
+from regent.runtime.cluster_reader import ClusterReader
 from regent.runtime.collector import Collector
 from regent.runtime.command_reply import is_given_up
 from regent.runtime.interpreter import Interpreter
 from regent.runtime.ports import Connect
 from regent.runtime.restarted_parts import COLLECTION, VIEW, RestartedParts
 from regent.runtime.standby_keeper import SELF_CHECK_INTERVAL_S
-from regent.runtime.standby_reader import StandbyReader
 from regent.runtime.view_publisher import Describing, ViewPublisher
 from regent.services.open_questions import OpenQuestions, Reply, Submission
-from regent.standby.cache import StandbyCache
 from regent.steering import topic_view
 from regent.steering.steering import Steering, refused
 from regent.zk_data import paths
@@ -117,11 +117,11 @@ class ClientLoop:
         self._self_check_interval_s = self_check_interval_s
         self.parts = RestartedParts()
         self._collector = Collector()
-        self._reader = StandbyReader(
+        self._reader = ClusterReader(
             zookeeper=self.connections.zookeeper,
             watches=self.connections.recursive_watches,
             collector=self._collector,
-            new_cache=partial(StandbyCache, keeps_changes=True),
+            new_cache=lambda: ClusterCache(ClusterState()),
         )
         self._interpreter = Interpreter(
             zookeeper=self.connections.zookeeper,

@@ -1,1 +1,1 @@
-"""The cluster as a standby keeps it: a copy of ZooKeeper that watches keep up to date."""
+"""What a standby adds to its copy of the cluster, so that it takes over quickly."""

@@ -11,6 +11,7 @@ import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from regent.cluster.known_broker_facts import KnownBrokerFacts
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.commands import Command, Outcome, Reason, Rejected
 from regent.controller.config import ControllerConfig
@@ -28,7 +29,6 @@ from regent.controller.log import ControllerLog
 from regent.controller.reassignment import throttles
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
-from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.term import Term
 from regent.controller.state.throttles import Throttles
 from regent.controller.term.cluster_identity import ClusterFound, refuse_other_cluster

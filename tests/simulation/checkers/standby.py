@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from regent.cluster.reads import DirtyNodes
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.standby_copy import NOT_TAKEN, StandbyCopy
 from regent.controller.state.term import Term
 from regent.controller.term import cluster_loading
 from regent.controller.term.cluster_loading import StatesLoaded
-from regent.standby.reads import DirtyNodes
 from regent.zk_data import paths
 from tests.simulation.trace import TracingLog, require
 from tests.simulation.tree_reader import TreeReader

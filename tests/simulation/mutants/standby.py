@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from regent.cluster.reads import DirtyNodes
 from regent.controller.state.announced_states import AnnouncedStates
 from regent.controller.state.leadership_entries import LeadershipEntries
 from regent.controller.state.standby_copy import StandbyCopy
@@ -11,7 +12,6 @@ from regent.controller.topics import unwatched_topics
 from regent.model.partition import TopicPartition
 from regent.protocol.partition_state import PartitionState
 from regent.runtime.standby_reader import StandbyReader
-from regent.standby.reads import DirtyNodes
 from tests.simulation.mutants.registry import defect, nothing
 
 

@@ -13,10 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
+from regent.cluster.reads import LISTED, WATCHED, Listing, Reads
+from regent.cluster.self_check import Difference, compare, reads_to_compare
 from regent.simulation.zookeeper_tree import ZNodeTree
 from regent.standby.cache import StandbyCache
-from regent.standby.reads import LISTED, WATCHED, Listing, Reads
-from regent.standby.self_check import Difference, compare, reads_to_compare
 from regent.zk_data.operations import Operation, WatchedEventType, ZNode
 
 CHUNK: Final = 2

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from regent.cluster.reads import Listing
 from regent.model.cluster import Broker, EndPoint
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.simulation.broker_znodes import encode_broker, encode_cluster_id
 from regent.standby.cache import StandbyCache
-from regent.standby.reads import Listing
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.operations import Create, Delete, Operation, SetData

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from regent.cluster.reads import WATCHED
 from regent.controller.commands import (
     Accepted,
     AlterPartitionReassignments,
@@ -34,7 +35,6 @@ from regent.model.errors import (
 )
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT
-from regent.standby.reads import WATCHED
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData
 from regent.zk_data.reassign_partitions import encode_reassign_partitions

@@ -18,11 +18,11 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 
+from regent.cluster.known_broker_facts import KnownBrokerFacts
 from regent.controller.brokers.announcement import announced_controller
 from regent.controller.state.answered_leaders import AnsweredLeaders
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress
-from regent.controller.state.known_broker_facts import KnownBrokerFacts
 from regent.controller.state.leader_balance import LeaderBalance
 from regent.controller.state.refusal_repairs import RefusalRepairs
 from regent.controller.state.refusals import Refusals

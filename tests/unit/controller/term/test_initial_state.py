@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from regent.cluster.reads import LISTED, Listing
 from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.events import TopicsUnwatched
@@ -16,7 +17,6 @@ from regent.controller.topics.unwatched_topics import TIMER, process_topics_unwa
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.standby.cache import StandbyCache
 from regent.standby.prepared_states import PreparedStates
-from regent.standby.reads import LISTED, Listing
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.support.broker_znodes import encode_isr_change_notification

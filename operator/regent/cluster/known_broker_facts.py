@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from regent.controller.state.cluster_state import ClusterState
+from regent.cluster.facts import ClusterFacts
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts
 
@@ -16,7 +16,7 @@ class KnownBrokerFacts:
         deletions_wait: Topics are marked, and no broker has said yet whether they may be deleted.
     """
 
-    def __init__(self, cluster: ClusterState, *, has_replicas: Callable[[int], bool]) -> None:
+    def __init__(self, cluster: ClusterFacts, *, has_replicas: Callable[[int], bool]) -> None:
         self._cluster = cluster
         self._has_replicas = has_replicas
         self._facts: dict[int, tuple[int, BrokerFacts]] = {}

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from regent.cluster.cache import AnyClusterCache, NodeVersion, registered_broker
+from regent.cluster.reads import Listing, Reads
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition
-from regent.standby.cache import NodeVersion, StandbyCache, registered_broker
-from regent.standby.reads import Listing, Reads
 from regent.zk_data import paths
 from regent.zk_data.cluster import decode_cluster_id
 from regent.zk_data.operations import ZNode
@@ -29,7 +29,7 @@ class Difference(NamedTuple):
     stored: str
 
 
-def reads_to_compare(cache: StandbyCache, listing: Listing, *, most: int) -> Iterator[Reads]:
+def reads_to_compare(cache: AnyClusterCache, listing: Listing, *, most: int) -> Iterator[Reads]:
     """All nodes that are known or exist, in parts: first the cluster, brokers and topics, then the
     states. Made as it is asked for: what comes and goes meanwhile may be missing."""
     broker_ids = dict.fromkeys((*listing.broker_ids, *cache.broker_ids))
@@ -42,7 +42,9 @@ def reads_to_compare(cache: StandbyCache, listing: Listing, *, most: int) -> Ite
             yield Reads(False, (), (), part)
 
 
-def compare(cache: StandbyCache, reads: Reads, nodes: Sequence[ZNode | None]) -> list[Difference]:
+def compare(
+    cache: AnyClusterCache, reads: Reads, nodes: Sequence[ZNode | None]
+) -> list[Difference]:
     """Differences between the copy and what was read just now.
 
     Args:
@@ -73,7 +75,7 @@ def compare(cache: StandbyCache, reads: Reads, nodes: Sequence[ZNode | None]) ->
     ]
 
 
-def _cached_cluster_id(cache: StandbyCache) -> object:
+def _cached_cluster_id(cache: AnyClusterCache) -> object:
     return cache.malformed.get(paths.CLUSTER_ID, cache.cluster.cluster_id)
 
 
@@ -84,7 +86,7 @@ def _cluster_id(node: ZNode | None) -> object:
         return error.reason
 
 
-def _cached_broker(cache: StandbyCache, broker_id: int) -> object:
+def _cached_broker(cache: AnyClusterCache, broker_id: int) -> object:
     known = cache.malformed.get(paths.broker_id(broker_id), cache.cluster.brokers.get(broker_id))
     return cache.broker_version(broker_id), known
 
@@ -98,7 +100,7 @@ def _broker(broker_id: int, node: ZNode | None) -> object:
         return NodeVersion.of(node), error.reason
 
 
-def _cached_topic(cache: StandbyCache, topic: str) -> object:
+def _cached_topic(cache: AnyClusterCache, topic: str) -> object:
     cluster = cache.cluster
     version, problem = cache.topic_version(topic), cache.malformed.get(paths.topic(topic))
     if not cluster.has_topic(topic):
@@ -118,7 +120,7 @@ def _topic(topic: str, node: ZNode | None) -> object:
     return version, znode.described_problems, znode.topic_id, znode.assignments
 
 
-def _cached_state(cache: StandbyCache, tp: TopicPartition, path: str) -> object:
+def _cached_state(cache: AnyClusterCache, tp: TopicPartition, path: str) -> object:
     state = cache.cluster.leadership.get(tp)
     return cache.state_mzxid(tp), cache.malformed.get(path, state) if cache.malformed else state
 

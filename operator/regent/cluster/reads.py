@@ -43,7 +43,7 @@ class Reads(NamedTuple):
 
     @property
     def paths(self) -> list[str]:
-        """In the order in which :meth:`~regent.standby.cache.StandbyCache.apply` takes nodes."""
+        """In the order in which :meth:`~regent.cluster.cache.ClusterCache.apply` takes nodes."""
         found = [paths.CLUSTER_ID] if self.cluster_id else []
         found += map(paths.broker_id, self.broker_ids)
         found += map(paths.topic, self.topics)
