@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from typing import Any, Final, NoReturn
 
-from regent.controller import effects as fx
+from regent.zk_data import effects as zk_effects
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
 from tests.simulation.playing import Cut, Scenario, play_with
@@ -24,7 +24,7 @@ _HELD: Final = b"held"
 
 def play_every_cut(
     scenario: Scenario,
-    disturbances: Callable[[int, fx.Effect[Any]], Iterable[Disturbance]],
+    disturbances: Callable[[int, zk_effects.Effect[Any]], Iterable[Disturbance]],
     *,
     rivals: bool,
 ) -> list[str]:
@@ -32,7 +32,9 @@ def play_every_cut(
     failures: list[str] = []
     report_to: int | None = None
 
-    def disturb(_: RegentProcess, number: int, effect: fx.Effect[Any]) -> Disturbance | None:
+    def disturb(
+        _: RegentProcess, number: int, effect: zk_effects.Effect[Any]
+    ) -> Disturbance | None:
         nonlocal report_to
         if report_to is not None:
             return None

@@ -6,8 +6,8 @@ import random
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from regent.controller import effects as fx
 from regent.simulation.zookeeper_effects import ZooKeeperEffect
+from regent.zk_data import effects as zk_effects
 from tests.simulation.branching import play_every_cut
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import Place, RegentProcess
@@ -34,7 +34,7 @@ class Play(NamedTuple):
     rivals: bool
 
 
-def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
+def disturbances(effect: zk_effects.Effect[object]) -> Iterator[Disturbance]:
     """All that can befall the controller at an effect.
 
     AFTER means: applied, but the answer is lost. A crash before an effect that writes nothing is
@@ -43,13 +43,13 @@ def disturbances(effect: fx.Effect[object]) -> Iterator[Disturbance]:
     yield Disturbance.CRASH_AFTER
     if isinstance(effect, ZooKeeperEffect):
         yield Disturbance.EXPIRE_BEFORE
-    if isinstance(effect, fx.Write | fx.Multi):
+    if isinstance(effect, zk_effects.Write | zk_effects.Multi):
         yield from AT_EVERY_WRITE
-    if isinstance(effect, fx.Write) and len(effect.operations) > 1:
+    if isinstance(effect, zk_effects.Write) and len(effect.operations) > 1:
         yield from (d for d in Disturbance if d.is_halfway)
 
 
-def _disturbances_of(name: str, effect: fx.Effect[object]) -> Iterator[Disturbance]:
+def _disturbances_of(name: str, effect: zk_effects.Effect[object]) -> Iterator[Disturbance]:
     for disturbance in disturbances(effect):
         if name != FORGOTTEN or not (disturbance.is_crash or disturbance.is_expiry):
             yield disturbance
@@ -105,11 +105,11 @@ def sample(stories: Mapping[str, Scenario]) -> dict[Play, set[Cut]]:
     return chosen
 
 
-def _places(scenario: Scenario, play: Play) -> list[tuple[Place, fx.Effect[Any]]]:
+def _places(scenario: Scenario, play: Play) -> list[tuple[Place, zk_effects.Effect[Any]]]:
     """Play a story undisturbed. Return its effects, each with the place that asked for it."""
-    places: list[tuple[Place, fx.Effect[Any]]] = []
+    places: list[tuple[Place, zk_effects.Effect[Any]]] = []
 
-    def note(process: RegentProcess, _: int, effect: fx.Effect[Any]) -> None:
+    def note(process: RegentProcess, _: int, effect: zk_effects.Effect[Any]) -> None:
         places.append((process.place(), effect))
 
     play_with(scenario, note, rivals=play.rivals)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.simulation.zookeeper_effects import ZooKeeperEffect
+from regent.zk_data import effects as zk_effects
 
 
 def describe_event(event: e.ControllerEvent) -> str:
@@ -28,7 +28,7 @@ def describe_effect(effect: ZooKeeperEffect) -> str:
     """The effect with its paths and expected versions."""
     name = type(effect).__name__
     match effect:
-        case fx.Multi() | fx.Write():
+        case zk_effects.Multi() | zk_effects.Write():
             operations = ", ".join(
                 f"{type(op).__name__} {op.path}"
                 + (f"@{op.version}" if hasattr(op, "version") else "")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from regent.controller import effects as fx
 from regent.simulation.zookeeper_effects import ZooKeeperEffect
+from regent.zk_data import effects as zk_effects
 
 
 class Disturbance(enum.Enum):
@@ -22,10 +22,10 @@ class Disturbance(enum.Enum):
     EXPIRE_HALFWAY = "loses its session halfway through"
     EXPIRE_AFTER = "loses its session after"
 
-    def can_befall(self, effect: fx.Effect[Any]) -> bool:
+    def can_befall(self, effect: zk_effects.Effect[Any]) -> bool:
         """An effect on ZooKeeper takes time; any other one happens or does not."""
         if isinstance(effect, ZooKeeperEffect):
-            return not self.is_halfway or isinstance(effect, fx.Write)
+            return not self.is_halfway or isinstance(effect, zk_effects.Write)
         return self in (Disturbance.CRASH_BEFORE, Disturbance.CRASH_AFTER)
 
     @property

@@ -28,6 +28,7 @@ from regent.protocol.control_requests import (
 from regent.replicas.own_pauses import OwnPauses
 from regent.simulation.clock import Alarm
 from regent.simulation.zookeeper_effects import ZooKeeperEffect, ask_zookeeper
+from regent.zk_data import effects as zk_effects
 from regent.zk_data.controller import checks_of_controller
 from regent.zk_data.operations import SessionState, WatchedEvent, Written
 from tests.simulation.describing import describe_effect, describe_event
@@ -94,9 +95,9 @@ class RegentProcess:
             SimulatedStandby(world, self.name, self.client) if world.swarm.warm_standby else None
         )
         self._queue = EventQueue()
-        self._asking: Coroutine[fx.Effect[Any], Any, Any] | None = None
-        self._process: Coroutine[fx.Effect[Any], Any, Any] | None = None
-        self._pending: fx.Effect[Any] | None = None
+        self._asking: Coroutine[zk_effects.Effect[Any], Any, Any] | None = None
+        self._process: Coroutine[zk_effects.Effect[Any], Any, Any] | None = None
+        self._pending: zk_effects.Effect[Any] | None = None
         self._session_of_call = 0
         self._waiting_since_ms: int | None = None
         self._timers: dict[str, Alarm] = {}
@@ -338,7 +339,7 @@ class RegentProcess:
             self._resume(result)
         return True
 
-    def _step_here(self, effect: fx.Effect[Any]) -> None:
+    def _step_here(self, effect: zk_effects.Effect[Any]) -> None:
         """Perform an effect that does not concern ZooKeeper."""
         disturbance = self._world.disturbance(self, effect)
         if disturbance is Disturbance.CRASH_BEFORE:
@@ -381,7 +382,7 @@ class RegentProcess:
         try:
             if disturbance.is_after:
                 self._ask_zookeeper(effect)
-            elif disturbance.is_halfway and isinstance(effect, fx.Write):
+            elif disturbance.is_halfway and isinstance(effect, zk_effects.Write):
                 half = effect.operations[: len(effect.operations) // 2]
                 self.client.write(half, guard=effect.guard, divides=effect.divides)
         except RegentError as raised:
@@ -393,16 +394,16 @@ class RegentProcess:
             self._world.zookeeper.expire(self.client.session_id)
         self.client.disconnect()
         self._world.lost_contact(self.client)
-        if isinstance(effect, fx.Multi):
+        if isinstance(effect, zk_effects.Multi):
             self._resume(error=error or ZooKeeperUnavailableError("connection lost"))
         # Everything else is asked for again when the connection is back.
 
     def _ask_zookeeper(self, effect: ZooKeeperEffect) -> Any:
-        if not isinstance(effect, fx.Write | fx.Multi) or effect.operations:
+        if not isinstance(effect, zk_effects.Write | zk_effects.Multi) or effect.operations:
             self._world.trace.line(self.name, "  effect", describe_effect(effect))
         return ask_zookeeper(self.client, effect)
 
-    def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
+    def _perform(self, effect: zk_effects.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:
             case fx.UpdateChannels():
                 self._epoch_zk_version = effect.epoch_zk_version

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from regent.controller import events as e
-from regent.controller.effects import Effect
 from regent.zk_data import paths
+from regent.zk_data.effects import Effect
 from regent.zk_data.operations import Create, Delete, SetData
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.disturbances import Disturbance

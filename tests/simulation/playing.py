@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from regent.controller import effects as fx
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.topics import decode_topic
 from tests.simulation.convergence import check_converged
@@ -54,22 +54,26 @@ class Cut(NamedTuple):
     disturbance: Disturbance
 
 
-Disturb = Callable[[RegentProcess, int, fx.Effect[Any]], Disturbance | None]
+Disturb = Callable[[RegentProcess, int, zk_effects.Effect[Any]], Disturbance | None]
 """Choice of the disturbance of a process at an effect, given its number since the story began."""
 
 
 def play(
     scenario: Scenario, *, rivals: bool = False, cut: Cut | None = None
-) -> list[fx.Effect[Any]]:
+) -> list[zk_effects.Effect[Any]]:
     """Play a story to its end; the cluster must be whole then. The effects, up to the cut."""
 
-    def disturb(_process: RegentProcess, number: int, _: fx.Effect[Any]) -> Disturbance | None:
+    def disturb(
+        _process: RegentProcess, number: int, _: zk_effects.Effect[Any]
+    ) -> Disturbance | None:
         return cut.disturbance if cut is not None and number == cut.effect else None
 
     return play_with(scenario, disturb, rivals=rivals)
 
 
-def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.Effect[Any]]:
+def play_with(
+    scenario: Scenario, disturb: Disturb, *, rivals: bool
+) -> list[zk_effects.Effect[Any]]:
     """As :func:`play`, where ``disturb`` decides at each effect."""
     swarm = Swarm(
         rivals=rivals,
@@ -87,9 +91,11 @@ def play_with(scenario: Scenario, disturb: Disturb, *, rivals: bool) -> list[fx.
     if scenario.is_whole_before:
         check_converged(world)
     (process,) = world.regents
-    performed: list[fx.Effect[Any]] = []
+    performed: list[zk_effects.Effect[Any]] = []
 
-    def disturb_process(disturbed: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+    def disturb_process(
+        disturbed: RegentProcess, effect: zk_effects.Effect[Any]
+    ) -> Disturbance | None:
         if disturbed is not process:
             return None
         performed.append(effect)

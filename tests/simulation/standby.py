@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from regent.controller import effects as fx
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError, SessionExpiredError
 from regent.runtime.collector import Collector
 from regent.runtime.standby_reader import StandbyReader
 from regent.simulation.zookeeper import Event, InMemoryClient
+from regent.zk_data import effects as zk_effects
 from regent.zk_data.operations import Operation, SessionState, WatchedEventType, ZNode
 from tests.simulation.checkers.standby import check_copy
 from tests.simulation.zookeeper_ports import InMemoryRecursiveWatches
@@ -37,12 +37,12 @@ class _ReadingPort:
     async def get_data(
         self, paths: Sequence[str], *, watch: bool = False
     ) -> Sequence[ZNode | None]:
-        return await fx.ReadData(paths, watch)
+        return await zk_effects.ReadData(paths, watch)
 
     async def get_children(
         self, paths: Sequence[str], *, watch: bool = False
     ) -> Sequence[tuple[str, ...] | None]:
-        return await fx.ReadChildren(paths, watch)
+        return await zk_effects.ReadChildren(paths, watch)
 
     async def exists(self, paths: Sequence[str], *, watch: bool = False) -> NoReturn:
         raise AssertionError("the cache asks for no existence")
@@ -78,8 +78,8 @@ class SimulatedStandby:
             zookeeper=_ReadingPort(client), watches=self._watches, collector=_NoCollector()
         )
         self._is_woken = False
-        self._own: Coroutine[fx.Effect[Any], Any, object] | None = None
-        self._pending: fx.ReadData | fx.ReadChildren | None = None
+        self._own: Coroutine[zk_effects.Effect[Any], Any, object] | None = None
+        self._pending: zk_effects.ReadData | zk_effects.ReadChildren | None = None
         self._session_of_call = 0
         self._is_taken_over = False
         self._touched: dict[str, None] = {}
@@ -126,7 +126,7 @@ class SimulatedStandby:
             check_copy(self._world, self._name, copy, changed_since=self._touched)
         return copy
 
-    def _begin(self, coroutine: Coroutine[fx.Effect[Any], Any, object]) -> None:
+    def _begin(self, coroutine: Coroutine[zk_effects.Effect[Any], Any, object]) -> None:
         self._own = coroutine
         self._resume()
 
@@ -135,7 +135,7 @@ class SimulatedStandby:
         assert effect is not None
         if self._session_of_call != self._client.session_id:
             self._resume(error=SessionExpiredError("the session is gone"))
-        elif isinstance(effect, fx.ReadData):
+        elif isinstance(effect, zk_effects.ReadData):
             self._resume(self._client.get_data(effect.paths))
         else:
             self._resume(self._client.get_children(effect.paths))
@@ -150,7 +150,7 @@ class SimulatedStandby:
         except SessionExpiredError:
             self._own = self._pending = None
             return
-        assert isinstance(effect, fx.ReadData | fx.ReadChildren)
+        assert isinstance(effect, zk_effects.ReadData | zk_effects.ReadChildren)
         self._pending = effect
         self._session_of_call = self._client.session_id
 

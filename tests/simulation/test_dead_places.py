@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.controller.term import life_cycle
 from regent.controller.term.take_over import Predecessors, find_predecessors
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import ZNode
 from tests.simulation.convergence import check_converged
@@ -78,7 +78,7 @@ class Replicas:
         at = [self.chance.randrange(1, 60) for _ in range(2)]
         count = 0
 
-        def disturb(_: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+        def disturb(_: RegentProcess, effect: zk_effects.Effect[Any]) -> Disturbance | None:
             nonlocal count
             count += 1
             possible = [d for d in AT_EFFECTS if d.can_befall(effect)]

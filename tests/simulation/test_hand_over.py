@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects as fx
 from regent.controller import events as e
+from regent.zk_data import effects as zk_effects
 from tests.simulation.convergence import check_brokers_obey
 from tests.simulation.disturbances import Disturbance
 from tests.simulation.driver import RegentProcess
@@ -20,10 +20,10 @@ def test_a_broker_takes_over(disturbance: Disturbance | None) -> None:
     world = calm_world("hand-over", Swarm(rivals=True, speeds=CALM_SPEEDS))
     (process,) = world.regents
     assert process.is_active
-    befallen: list[fx.Multi] = []
+    befallen: list[zk_effects.Multi] = []
 
-    def disturb(_: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
-        if not isinstance(effect, fx.Multi) or befallen:
+    def disturb(_: RegentProcess, effect: zk_effects.Effect[Any]) -> Disturbance | None:
+        if not isinstance(effect, zk_effects.Multi) or befallen:
             return None
         befallen.append(effect)
         return disturbance

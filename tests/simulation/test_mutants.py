@@ -12,7 +12,7 @@ from itertools import chain
 
 import pytest
 
-from regent.controller import effects as fx
+from regent.zk_data import effects as zk_effects
 from tests.simulation.channel_history import (
     RECREATED_AND_MOVED_AWAY,
     ChannelHistory,
@@ -92,7 +92,7 @@ def violation_of_a_story(name: str, *disturbances: Disturbance) -> str | None:
         performed = play(scenario)
         for disturbance in disturbances:
             for number, effect in enumerate(performed, start=1):
-                if isinstance(effect, fx.Write | fx.Multi):
+                if isinstance(effect, zk_effects.Write | zk_effects.Multi):
                     play(scenario, cut=Cut(number, disturbance))
     except InvariantViolatedError as violated:
         return str(violated)

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects as fx
 from regent.controller import events as e
+from regent.zk_data import effects as zk_effects
 from tests.simulation.convergence import check_converged
 from tests.simulation.cutting import disturbances
 from tests.simulation.disturbances import Disturbance
@@ -34,12 +34,12 @@ class Story:
         self.world.workload.create_topic("a", {0: (1, 2, 3), 1: (2, 3)})
         self.world.settle()
         self.leader, self.other = sorted(self.world.regents, key=lambda p: not p.is_active)
-        self.performed: list[fx.Effect[Any]] = []
+        self.performed: list[zk_effects.Effect[Any]] = []
 
     def disturb(self, number: int, disturbance: Disturbance) -> None:
         """Something befalls the other one at an effect, counted from 1."""
 
-        def disturb(process: RegentProcess, effect: fx.Effect[Any]) -> Disturbance | None:
+        def disturb(process: RegentProcess, effect: zk_effects.Effect[Any]) -> Disturbance | None:
             if process is not self.other:
                 return None
             self.performed.append(effect)

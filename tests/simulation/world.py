@@ -12,11 +12,11 @@ from itertools import accumulate
 from typing import Any
 
 from regent.controller import events as e
-from regent.controller.effects import Effect
 from regent.simulation.broker_znodes import encode_cluster_id
 from regent.simulation.clock import Clock
 from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
+from regent.zk_data.effects import Effect
 from regent.zk_data.operations import Create
 from tests.simulation.broker import SimulatedBroker
 from tests.simulation.checkers.safety import SafetyChecker

@@ -6,11 +6,11 @@ import uuid
 from collections.abc import Callable
 
 from regent.controller.config import ControllerConfig
-from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
 from regent.controller.transitions.partition_state_machine import PartitionStateMachine
 from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
+from regent.model.log import StructuredLog
 
 
 class Chance:
@@ -34,7 +34,7 @@ class ActiveController:
         context: ControllerContext,
         *,
         config: ControllerConfig,
-        log: ControllerLog,
+        log: StructuredLog,
         chance: Chance,
     ) -> None:
         self.context = context

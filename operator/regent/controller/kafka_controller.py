@@ -31,7 +31,6 @@ from regent.controller.elections import (
     leader_balance_count,
     preferred_replica_election,
 )
-from regent.controller.log import ControllerLog
 from regent.controller.partitions import (
     alter_partition,
     isr_announcements,
@@ -52,12 +51,13 @@ from regent.controller.topics import (
 )
 from regent.model.active_regent import ActiveRegent
 from regent.model.errors import ControllerError
+from regent.model.log import StructuredLog
 
 
 class KafkaController:
     """Dispatch of events: those of the controller's own life, and those of an active controller."""
 
-    def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
+    def __init__(self, config: ControllerConfig, *, log: StructuredLog, chance: Chance) -> None:
         self._log = log
         self._life = LifeCycle(config, log=log, chance=chance)
 

@@ -12,9 +12,10 @@ from regent.controller.events import ControllerEvent
 from regent.runtime.admin_port import AdminRequestsPort
 from regent.runtime.ports import BrokerChannelsPort, StandbyPort, ViewPort, ZooKeeperPort
 from regent.runtime.reading_ahead import read_ahead
+from regent.zk_data.effects import Effect, Exists, Multi, ReadChildren, ReadData, Write
 from regent.zk_data.operations import ZNode
 
-Process = Coroutine[fx.Effect[Any], Any, None]
+Process = Coroutine[Effect[Any], Any, None]
 """A coroutine of the core."""
 
 
@@ -44,12 +45,12 @@ class Interpreter:
         self._standby = standby
         self._enqueue = enqueue
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._perform: dict[type[fx.Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
-            fx.ReadData: self._read,
-            fx.ReadChildren: lambda x: zookeeper.get_children(x.paths, watch=x.watch),
-            fx.Exists: lambda x: zookeeper.exists(x.paths, watch=x.watch),
-            fx.Multi: lambda x: zookeeper.multi(x.operations),
-            fx.Write: lambda x: zookeeper.write(x.operations, guard=x.guard, divides=x.divides),
+        self._perform: dict[type[Effect[Any]], Callable[[Any], Awaitable[Any]]] = {
+            ReadData: self._read,
+            ReadChildren: lambda x: zookeeper.get_children(x.paths, watch=x.watch),
+            Exists: lambda x: zookeeper.exists(x.paths, watch=x.watch),
+            Multi: lambda x: zookeeper.multi(x.operations),
+            Write: lambda x: zookeeper.write(x.operations, guard=x.guard, divides=x.divides),
             fx.InterBrokerProtocol: lambda x: channels.inter_broker_protocol(),
             fx.SendRequests: self._send,
             fx.GiveWay: self._give_way,
@@ -62,7 +63,7 @@ class Interpreter:
             self._perform[fx.AskElections] = lambda x: admin.elect_leaders(
                 x.broker, x.election_type, x.partitions
             )
-        self._at_once: dict[type[fx.Effect[Any]], Callable[[Any], Any]] = {
+        self._at_once: dict[type[Effect[Any]], Callable[[Any], Any]] = {
             fx.UpdateChannels: lambda x: channels.update(
                 opened=x.opened,
                 closed=x.closed,
@@ -96,8 +97,8 @@ class Interpreter:
         result: Any = None,
         error: Exception | None = None,
         *,
-        until: tuple[type[fx.Effect[Any]], ...] = (),
-    ) -> fx.Effect[Any] | None:
+        until: tuple[type[Effect[Any]], ...] = (),
+    ) -> Effect[Any] | None:
         """Run a coroutine of the core until it awaits an effect of these kinds, which is returned;
         None: it has ended.
 
@@ -122,7 +123,7 @@ class Interpreter:
             except Exception as caught:  # noqa: BLE001 - the core decides what an error means
                 error = caught
 
-    async def perform(self, effect: fx.Effect[Any]) -> Any:
+    async def perform(self, effect: Effect[Any]) -> Any:
         """What an effect leads to that takes time."""
         return await self._perform[type(effect)](effect)
 
@@ -131,7 +132,7 @@ class Interpreter:
         for name in list(self._timers):
             self._cancel_timer(name)
 
-    async def _read(self, effect: fx.ReadData) -> Sequence[ZNode | None]:
+    async def _read(self, effect: ReadData) -> Sequence[ZNode | None]:
         if effect.take is None:
             return await self._zookeeper.get_data(effect.paths, watch=effect.watch)
         await read_ahead(self._zookeeper, effect.paths, effect.take)

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Final
 
-from regent.controller.effects import Taker
 from regent.runtime.ports import ZooKeeperPort
+from regent.zk_data.effects import Taker
 from regent.zk_data.operations import ZNode
 
 PART: Final = 5_000

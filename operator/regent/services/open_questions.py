@@ -12,10 +12,11 @@ from typing import Any, Final, NamedTuple
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Command, Outcome
-from regent.controller.effects import AskElections, AskReassignments, Effect
+from regent.controller.effects import AskElections, AskReassignments
 from regent.runtime.interpreter import Interpreter, Process
 from regent.steering.commands import is_asked
 from regent.steering.steering import refused
+from regent.zk_data.effects import Effect
 
 QUESTIONS: Final = (AskReassignments, AskElections)
 

@@ -31,6 +31,7 @@ from regent.simulation.broker import InMemoryBroker
 from regent.simulation.clock import Alarm, Clock
 from regent.simulation.zookeeper import InMemoryZooKeeper
 from regent.simulation.zookeeper_effects import ZooKeeperEffect, ask_zookeeper
+from regent.zk_data import effects as zk_effects
 from regent.zk_data.operations import WatchedEvent
 
 _PROTOCOL: Final = (3, 9)
@@ -159,7 +160,7 @@ class ControllerProcess:
                 else self._perform(effect)
             )
 
-    def _perform(self, effect: fx.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
+    def _perform(self, effect: zk_effects.Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         match effect:
             case fx.UpdateChannels():
                 for broker_id in effect.closed:

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from typing import Any
 
-from regent.controller import effects as fx
 from regent.simulation.zookeeper import InMemoryClient
+from regent.zk_data.effects import Exists, Multi, ReadChildren, ReadData, Write
 
-ZooKeeperEffect = fx.ReadData | fx.ReadChildren | fx.Exists | fx.Multi | fx.Write
+ZooKeeperEffect = ReadData | ReadChildren | Exists | Multi | Write
 
 
 def ask_zookeeper(client: InMemoryClient, effect: ZooKeeperEffect) -> Any:
     """The result of an effect. Raises what the ZooKeeper port documents."""
     match effect:
-        case fx.ReadData():
+        case ReadData():
             return effect.result(client.get_data(effect.paths, watch=effect.watch))
-        case fx.ReadChildren():
+        case ReadChildren():
             return client.get_children(effect.paths, watch=effect.watch)
-        case fx.Exists():
+        case Exists():
             return client.exists(effect.paths, watch=effect.watch)
-        case fx.Multi():
+        case Multi():
             return client.multi(effect.operations)
-        case fx.Write():
+        case Write():
             return client.write(effect.operations, guard=effect.guard, divides=effect.divides)

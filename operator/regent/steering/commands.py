@@ -26,7 +26,7 @@ from regent.controller.commands import (
     ReassignTopic,
     Rejected,
 )
-from regent.controller.effects import AskElections, AskReassignments, ReadData
+from regent.controller.effects import AskElections, AskReassignments
 from regent.controller.reassignment import throttles
 from regent.controller.reassignment.reassignment_commands import (
     decide_moves,
@@ -35,7 +35,6 @@ from regent.controller.reassignment.reassignment_commands import (
 )
 from regent.controller.topics.topic_commands import process_commands
 from regent.controller.topics.topic_refusals import refused_by_zookeeper
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
@@ -55,6 +54,8 @@ from regent.protocol.error_codes import (
 )
 from regent.steering.expected_moves import ExpectedMoves
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData
+from regent.zk_data.permitted_reads import read_permitted
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
 from regent.zk_data.throttles import PartitionThrottle
 

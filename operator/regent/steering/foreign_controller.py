@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from regent.controller.effects import Exists, ReadData
 from regent.model.active_regent import ActiveRegent
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
@@ -14,6 +13,7 @@ from regent.zk_data.controller import (
     decode_controller_epoch,
     is_kraft_controller,
 )
+from regent.zk_data.effects import Exists, ReadData
 from regent.zk_data.operations import ZNode
 
 WATCHED: Final = (paths.CONTROLLER, paths.CONTROLLER_EPOCH)

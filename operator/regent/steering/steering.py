@@ -16,16 +16,12 @@ from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.commands import Command, Outcome, Reason, Rejected
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import (
-    Effect,
     InterBrokerProtocol,
     PublishView,
-    ReadChildren,
     Resigned,
     Respond,
     UpdateChannels,
-    Write,
 )
-from regent.controller.log import ControllerLog
 from regent.controller.reassignment import throttles
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
@@ -40,11 +36,13 @@ from regent.model.errors import (
     ControllerMovedError,
     UnexpectedZooKeeperError,
 )
+from regent.model.log import StructuredLog
 from regent.model.topic_config import BrokerFacts
 from regent.steering.commands import carry_out
 from regent.steering.expected_moves import ExpectedMoves
 from regent.steering.foreign_controller import ForeignController, read_controller
 from regent.zk_data import paths
+from regent.zk_data.effects import Effect, ReadChildren, Write
 
 
 class Steering:
@@ -58,7 +56,7 @@ class Steering:
         is_serving: Whether resources are served here: others leave throttles alone.
     """
 
-    def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
+    def __init__(self, config: ControllerConfig, *, log: StructuredLog, chance: Chance) -> None:
         self.active: ActiveController | None = None
         self.controller_id_seen = -1
         self.regent_seen: ActiveRegent | None = None

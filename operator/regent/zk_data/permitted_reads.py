@@ -1,7 +1,8 @@
-"""Sets of znodes of which some may be closed to who reads them.
+"""Reading sets of znodes of which Regent may not read some.
 
 A set is read in a few requests, and ZooKeeper refuses a request over one znode without the right to
-read it. The others are good all the same.
+read it. The others are good all the same: a topic that somebody has locked up must not cost the
+cluster its controller.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from collections.abc import Callable, Coroutine, Iterator, Sequence
 from typing import Any, Final, NoReturn, TypeVar
 
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.model.log import StructuredLog, examples
+from regent.zk_data.effects import Exists, ReadChildren, ReadData
 from regent.zk_data.operations import ZNode
 
 T = TypeVar("T")
@@ -20,7 +23,7 @@ UNREADABLE_MAX: Final = 100
 
 
 class UnreadableZNode(ZNode):
-    """A node of which nothing may be read: who asks for its data gets what a decoder would say.
+    """A node of which nothing may be read: its ``data`` raises what a decoder would raise.
 
     Its version and its transactions are -1: it must not be written back.
     """
@@ -85,3 +88,62 @@ async def read_in_parts(
             return [unreadable(some[0])]
 
     return await read(paths)
+
+
+async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequence[ZNode | None]:
+    """``ReadData`` in which a node that may not be read is an :class:`UnreadableZNode`.
+
+    Raises:
+        UnexpectedZooKeeperError: As :func:`read_in_parts` does.
+    """
+
+    async def request(some: Sequence[str]) -> Sequence[ZNode | None]:
+        return await ReadData(some, watch=watch)
+
+    return await read_in_parts(paths, request, UnreadableZNode.at)
+
+
+async def exists_permitted(path: str, log: StructuredLog) -> bool:
+    """Whether there is a node; leaves a watch on it. One that may not be read cannot be watched: it
+    is looked at again by the next watch check.
+
+    Raises:
+        UnexpectedZooKeeperError: Any other answer than NOAUTH.
+    """
+    try:
+        (exists,) = await Exists([path], watch=True)
+    except UnexpectedZooKeeperError as error:
+        if error.code != NO_AUTH:
+            raise
+        log.error("A node may not be watched", path=path, answer=NO_AUTH)
+        return True
+    return exists
+
+
+async def list_permitted(
+    paths: Sequence[str], log: StructuredLog
+) -> Sequence[Sequence[str] | None]:
+    """``ReadChildren`` in which a node whose children may not be listed is logged and seems to
+    have none.
+
+    Raises:
+        UnexpectedZooKeeperError: As :func:`read_in_parts` does.
+    """
+    closed: list[str] = []
+
+    async def request(some: Sequence[str]) -> Sequence[Sequence[str] | None]:
+        return await ReadChildren(some)
+
+    def without_children(path: str) -> Sequence[str]:
+        closed.append(path)
+        return ()
+
+    found = await read_in_parts(paths, request, without_children)
+    if closed:
+        log.error(
+            "Children of znodes may not be listed",
+            znodes=len(closed),
+            examples=examples(closed),
+            answer=NO_AUTH,
+        )
+    return found

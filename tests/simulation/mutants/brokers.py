@@ -10,11 +10,11 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers, broker_changes, refusal_repair
-from regent.controller.effects import ReadChildren, ReadData
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.refusals import Refusals
 from regent.controller.term import cluster_loading
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, ReadData
 from tests.simulation.mutants.registry import defect, nothing
 
 

@@ -11,7 +11,6 @@ import pytest
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
-from regent.controller.effects import ReadData
 from regent.controller.partitions import alter_partition, isr_announcements, isr_change_rules
 from regent.controller.producer_ids import allocate_producer_ids
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
@@ -19,6 +18,7 @@ from regent.controller.transitions.partition_state_znodes import StatesWritten
 from regent.controller.znodes import overtaken_answer_notes
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData
 from regent.zk_data.producer_ids import BLOCK_SIZE, decode_next_producer_id
 from tests.simulation.mutants.registry import defect, nothing
 

@@ -8,7 +8,6 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_changes
-from regent.controller.effects import Write
 from regent.controller.partitions import isr_changes
 from regent.controller.reassignment import reassignments, request_node, throttle_znodes, throttles
 from regent.controller.state.states import ReplicaState
@@ -16,6 +15,7 @@ from regent.controller.term import failover
 from regent.controller.topics import topic_changes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import SetData
 from regent.zk_data.throttles import THROTTLES
 from regent.zk_data.topics import TopicZNode, encode_topic

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from regent.controller.effects import Exists
+from regent.zk_data.effects import Exists
 
 Mutate = Callable[[pytest.MonkeyPatch], None]
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from regent.controller.effects import ReadData
 from regent.controller.term import controller_election, life_cycle
 from regent.controller.term.take_over import Predecessors, find_predecessors
 from regent.replicas.own_pauses import OwnPauses
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData
 from regent.zk_data.operations import SetData
 from tests.simulation.mutants.registry import defect
 

@@ -10,7 +10,6 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
-from regent.controller.effects import ReadChildren, Write
 from regent.controller.reassignment import reassignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
@@ -29,6 +28,7 @@ from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import StopReplicaResponse
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, Write
 from regent.zk_data.operations import Delete
 from tests.simulation.mutants.registry import defect, nothing
 

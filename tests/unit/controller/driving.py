@@ -10,12 +10,13 @@ from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, TypeVar
 
 from regent.controller import effects
-from regent.controller.effects import Effect
 from regent.controller.events import ControllerEvent
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.errors import RegentError
 from regent.protocol.control_requests import ControlRequests
 from regent.simulation.zookeeper import InMemoryClient
+from regent.zk_data import effects as zk_effects
+from regent.zk_data.effects import Effect
 from tests.support.reported_facts import facts_of
 
 T = TypeVar("T")
@@ -124,22 +125,22 @@ class Driver:
 
     def transactions(self) -> int:
         """How many transactions or bulk writes were asked for."""
-        return sum(isinstance(e, effects.Multi | effects.Write) for e in self.performed)
+        return sum(isinstance(e, zk_effects.Multi | zk_effects.Write) for e in self.performed)
 
     def _perform(self, effect: Effect[Any]) -> Any:  # noqa: C901 - one case per effect
         self.performed.append(effect)
         match effect:
-            case effects.ReadData():
+            case zk_effects.ReadData():
                 return effect.result(self.client.get_data(effect.paths, watch=effect.watch))
-            case effects.ReadChildren():
+            case zk_effects.ReadChildren():
                 return self.client.get_children(effect.paths, watch=effect.watch)
-            case effects.Exists():
+            case zk_effects.Exists():
                 return self.client.exists(effect.paths, watch=effect.watch)
             case effects.ReadStandby():
                 return self.standby()
-            case effects.Multi():
+            case zk_effects.Multi():
                 return self.client.multi(effect.operations)
-            case effects.Write():
+            case zk_effects.Write():
                 return self.client.write(
                     effect.operations, guard=effect.guard, divides=effect.divides
                 )

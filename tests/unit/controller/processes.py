@@ -7,10 +7,10 @@ from typing import Any
 
 from regent.controller import effects
 from regent.controller import events as e
-from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.protocol.control_requests import UpdateMetadataResponse
+from regent.zk_data.effects import Effect
 from tests.unit.controller.world import World, active_of
 
 TIMER = "reelect"

@@ -6,7 +6,6 @@ from collections.abc import Callable
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import (
@@ -14,6 +13,7 @@ from regent.model.errors import (
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.closed_client import ClosedClient, Right, take_rights
 from tests.unit.controller.driving import once, raising
@@ -36,7 +36,7 @@ class TestFailures:
     def fail(self, world: World, controller: KafkaController) -> int:
         """Something unexpected happens while a broker change is processed. Returns the wait."""
         error = UnexpectedZooKeeperError("NOAUTH", "/brokers/ids")
-        world.driver.before = once(effects.ReadChildren, raising(error))
+        world.driver.before = once(zk_effects.ReadChildren, raising(error))
         world.process(controller, e.BrokerChange())
         world.driver.before = lambda _: None
         return world.driver.timers[TIMER].after_ms
@@ -75,7 +75,7 @@ class TestFailures:
         controller = world.active_controller()
         self.fail(world, controller)
         error = UnexpectedZooKeeperError("NOAUTH", "/controller")
-        world.driver.before = once(effects.ReadData, raising(error))
+        world.driver.before = once(zk_effects.ReadData, raising(error))
         world.process(controller, e.Reelect())
         assert "NOAUTH for /controller" in (controller.life.refusal or "")
         world.elect_rival(2)
@@ -159,7 +159,7 @@ class TestLeftBehind:
     def resign(self, world: World) -> KafkaController:
         controller = world.active_controller()
         lost = ZooKeeperUnavailableError("no answer in time")
-        world.driver.before = once(effects.ReadChildren, raising(lost))
+        world.driver.before = once(zk_effects.ReadChildren, raising(lost))
         world.process(controller, e.BrokerChange())
         assert controller.active is None
         assert world.holder() == CONTROLLER_ID
@@ -168,7 +168,7 @@ class TestLeftBehind:
     def test_an_election_that_fails_gives_it_to_the_brokers(self, world: World) -> None:
         controller = self.resign(world)
         closed = UnexpectedZooKeeperError("NOAUTH", "/controller_epoch")
-        world.driver.before = once(effects.Multi, raising(closed))
+        world.driver.before = once(zk_effects.Multi, raising(closed))
         world.process(controller, world.driver.timers[TIMER].event)
         assert world.holder() is None
 
@@ -246,7 +246,7 @@ class TestHandingBack:
 
     def test_a_shutdown_is_answered_though_zookeeper_is_gone(self, world: World) -> None:
         controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(SessionExpiredError("gone")))
+        world.driver.before = once(zk_effects.Multi, raising(SessionExpiredError("gone")))
         world.process(controller, e.Shutdown("token"))
         assert [a.reply_to for a in world.driver.answers] == ["token"]
         assert controller.active is None
@@ -255,7 +255,7 @@ class TestHandingBack:
         self, world: World
     ) -> None:
         controller = world.active_controller()
-        world.driver.before = once(effects.Multi, raising(ZooKeeperUnavailableError("lost")))
+        world.driver.before = once(zk_effects.Multi, raising(ZooKeeperUnavailableError("lost")))
         world.process(controller, e.NotEligible())
         assert world.holder() == CONTROLLER_ID
         world.process(controller, e.SessionReconnected())

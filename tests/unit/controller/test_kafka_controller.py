@@ -16,7 +16,6 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.effects import Effect
 from regent.controller.kafka_controller import KafkaController
 from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (
@@ -25,8 +24,10 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
+from regent.zk_data.effects import Effect
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import (
     TIMER,
@@ -71,7 +72,7 @@ class TestBecomingTheController:
 
     def test_a_lost_race_is_run_again_after_a_wait(self, world: World) -> None:
         controller = world.controller()
-        world.driver.before = once(effects.Multi, lambda: world.elect_rival(2), skip=1)
+        world.driver.before = once(zk_effects.Multi, lambda: world.elect_rival(2), skip=1)
         world.process(controller, e.Startup(), e.Eligible())
         lost = controller.active
         assert lost is None
@@ -104,7 +105,7 @@ class TestLosingIt:
         self, world: World, error: RegentError
     ) -> None:
         controller = world.active_controller()
-        world.driver.before = once(effects.ReadChildren, raising(error))
+        world.driver.before = once(zk_effects.ReadChildren, raising(error))
         world.process(controller, e.TopicChange())
         assert controller.active is None
         assert world.driver.timers[TIMER].after_ms == 1_000
@@ -133,7 +134,7 @@ class TestCommands:
     def refusals(self, outcomes: list[object]) -> list[Reason]:
         return [o.reason for o in outcomes if isinstance(o, Rejected)]
 
-    @pytest.mark.parametrize("kind", [effects.ReadData, effects.Multi])
+    @pytest.mark.parametrize("kind", [zk_effects.ReadData, zk_effects.Multi])
     def test_a_znode_that_may_not_be_touched_is_the_answer_to_that_command_alone(
         self, world: World, kind: type[Effect[object]]
     ) -> None:

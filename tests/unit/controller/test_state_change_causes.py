@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.state_change_trail import StateChange
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.unit.controller.driving import NEWEST, once
@@ -81,7 +81,7 @@ def test_a_write_of_ours_whose_answer_was_lost_is_found_and_told() -> None:
     def the_first_attempt_arrived() -> None:
         world.set_state(T0, 1, (1, 2), leader_epoch=6, controller_epoch=1)
 
-    world.driver.before = once(effects.Write, the_first_attempt_arrived)
+    world.driver.before = once(zk_effects.Write, the_first_attempt_arrived)
     world.deliver(controller)
     (change,) = changes(controller, T0)
     assert told(controller, T0) == [

@@ -9,7 +9,6 @@ from typing import Any, TypeVar
 from regent.controller.active_controller import ActiveController, Chance
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.config import ControllerConfig
-from regent.controller.effects import Effect
 from regent.controller.events import ControllerEvent, Eligible, Startup
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.context import ControllerContext
@@ -27,6 +26,7 @@ from regent.simulation.zookeeper import InMemoryClient, InMemoryZooKeeper
 from regent.zk_data import paths
 from regent.zk_data.config import encode_config_change, encode_entity_config
 from regent.zk_data.controller import decode_controller
+from regent.zk_data.effects import Effect
 from regent.zk_data.operations import Create, Delete, SetData, WatchedEvent, Written, ZNode
 from regent.zk_data.topics import (
     TopicZNode,

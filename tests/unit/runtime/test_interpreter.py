@@ -7,6 +7,7 @@ from typing import Any
 from regent.controller import effects as fx
 from regent.controller import events as e
 from regent.model.errors import ControllerMovedError
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import Check, Create, SetData, Written, ZkError
 from tests.unit.runtime.worlds import Process
@@ -29,11 +30,11 @@ async def test_reads_and_writes_reach_zookeeper() -> None:
     guard = Check(paths.CONTROLLER_EPOCH, 0)
 
     async def scenario() -> tuple[Any, ...]:
-        written = await fx.Write([Create("/a", b"x"), Create("/a", b"y")], guard=guard)
-        (node,) = await fx.ReadData(["/a"])
-        (children,) = await fx.ReadChildren(["/brokers"])
-        exists = await fx.Exists(["/a", "/b"])
-        multi = await fx.Multi([SetData("/a", b"z", 7)])
+        written = await zk_effects.Write([Create("/a", b"x"), Create("/a", b"y")], guard=guard)
+        (node,) = await zk_effects.ReadData(["/a"])
+        (children,) = await zk_effects.ReadChildren(["/brokers"])
+        exists = await zk_effects.Exists(["/a", "/b"])
+        multi = await zk_effects.Multi([SetData("/a", b"z", 7)])
         return written, node, children, exists, multi
 
     written, node, children, exists, multi = await run(process, scenario())
@@ -49,8 +50,8 @@ async def test_the_core_learns_which_session_is_its_own() -> None:
     process = Process()
 
     async def scenario() -> tuple[Any, ...]:
-        await fx.Multi([Create(paths.CONTROLLER, ephemeral=True)])
-        return await fx.ReadData([paths.CONTROLLER]), await fx.OwnSession()
+        await zk_effects.Multi([Create(paths.CONTROLLER, ephemeral=True)])
+        return await zk_effects.ReadData([paths.CONTROLLER]), await fx.OwnSession()
 
     (node,), own = await run(process, scenario())
     assert own == node.ephemeral_owner != 0
@@ -62,7 +63,7 @@ async def test_an_error_is_thrown_into_the_core_at_its_await() -> None:
 
     async def scenario() -> str:
         try:
-            await fx.Write([Create("/a")], guard=Check(paths.CONTROLLER_EPOCH, 5))
+            await zk_effects.Write([Create("/a")], guard=Check(paths.CONTROLLER_EPOCH, 5))
         except ControllerMovedError:
             return "moved"
         return "written"

@@ -13,12 +13,12 @@ from regent.controller.brokers.refused_requests import take_answer
 from regent.controller.effects import Enqueue, PublishView
 from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import BrokerChange
-from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics import stray_replicas, topic_ids
 from regent.model.errors import StaleControllerEpochError
+from regent.model.log import examples
 from regent.model.partition import EPOCH_DURING_DELETE, NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
     ControlResponse,

@@ -25,10 +25,10 @@ from regent.controller.topics import stray_replicas
 from regent.controller.transitions import election
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.election import ElectionStrategy
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.zk_data import paths
 from regent.zk_data.broker_notes import SHUTTING_DOWN
+from regent.zk_data.permitted_reads import read_permitted
 
 
 async def process_broker_change(active: ActiveController) -> None:

@@ -11,16 +11,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.broker_notes import BrokerNotes, decode_broker_note, encode_broker_note
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, Delete, Operation, SetData, ZkError
+from regent.zk_data.permitted_reads import list_permitted, read_permitted
 
 ATTEMPTS: Final = 4
 """The first may find no parents, the second a node of a former life; one is to spare."""
@@ -30,7 +30,7 @@ async def remember(
     context: ControllerContext,
     notes: BrokerNotes,
     brokers: Sequence[Broker],
-    log: ControllerLog,
+    log: StructuredLog,
 ) -> None:
     """Note something of brokers. One that cannot be noted is logged: it is known until the next
     failover."""
@@ -72,7 +72,7 @@ def _replacement(notes: BrokerNotes, broker: Broker) -> SetData:
     return SetData(notes.path(broker.broker_id), encode_broker_note(broker.epoch))
 
 
-async def read(context: ControllerContext, notes: BrokerNotes, log: ControllerLog) -> list[int]:
+async def read(context: ControllerContext, notes: BrokerNotes, log: StructuredLog) -> list[int]:
     """Registered brokers that are noted in their present life. All other notes are deleted."""
     (children,) = await list_permitted([notes.parent], log)
     noted = sorted(b for child in children or () if (b := paths.broker_id_of(child)) is not None)

@@ -22,10 +22,10 @@ from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.partition_release import release_partitions, with_successors
 from regent.controller.brokers.released_partitions import expect_partitions_released
 from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
-from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker
+from regent.model.log import examples
 from regent.model.partition import NO_EPOCH
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, STALE_BROKER_EPOCH
 from regent.zk_data.broker_notes import SHUTTING_DOWN

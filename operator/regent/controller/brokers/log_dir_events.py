@@ -6,13 +6,13 @@ from collections.abc import Iterable
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.offline_replicas import without_started_deletions
-from regent.controller.effects import ReadChildren, Write
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.notifications import read_notifications
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, Write
 from regent.zk_data.notifications import decode_log_dir_event
 from regent.zk_data.operations import Delete
 

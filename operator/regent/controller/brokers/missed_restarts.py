@@ -28,7 +28,6 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.giving_way import PART, give_way_after, in_parts
-from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import leadership_without
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -37,6 +36,7 @@ from regent.controller.transitions.leadership_changes import (
     LeaderAndMembers,
     change_leadership,
 )
+from regent.model.log import examples
 from regent.model.partition import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 
 _isr_of: Final = attrgetter("isr")

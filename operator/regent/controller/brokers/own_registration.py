@@ -16,20 +16,21 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.announcement import announced_controller
-from regent.controller.effects import CurrentTime, Multi, Write
-from regent.controller.log import ControllerLog
+from regent.controller.effects import CurrentTime
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.brokers import (
     decode_broker,
     encode_controller_registration,
     is_controller_registration,
 )
+from regent.zk_data.effects import Multi, Write
 from regent.zk_data.operations import Create, Delete, Operation, SetData, ZkError, ZNode
+from regent.zk_data.permitted_reads import read_permitted
 
 LOOK_IN_METADATA_SINCE: Final = (3, 0)
 """Kafka version from which brokers look the controller up in what UpdateMetadata lists."""
@@ -110,7 +111,7 @@ async def deletion(controller_id: int) -> list[Delete]:
     return [Delete(path, node.version)]
 
 
-async def withdraw(controller_id: int, log: ControllerLog) -> None:
+async def withdraw(controller_id: int, log: StructuredLog) -> None:
     """Delete the registration of a controller that another one has deposed.
 
     It is not fenced: the epoch is the other one's. Nobody else has our id, and a broker that had it

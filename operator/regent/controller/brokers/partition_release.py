@@ -22,7 +22,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.log import examples
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
@@ -35,6 +34,7 @@ from regent.controller.transitions.leadership_changes import (
     change_leadership,
 )
 from regent.controller.transitions.partition_state_znodes import known_states
+from regent.model.log import examples
 from regent.model.partition import LeaderAndIsr, TopicPartition
 
 

@@ -27,13 +27,13 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ArmTimer, CurrentTime
 from regent.controller.events import RefusalRepairDue
-from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import announce
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.refusal_repairs import METADATA, Form, RetryPolicy, Subject
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse, UpdateMetadataResponse
 from regent.protocol.error_codes import (

@@ -14,8 +14,8 @@ from regent.controller.brokers.partition_release import with_successors
 from regent.controller.configs.min_insync_replicas import min_insync_replicas
 from regent.controller.effects import ArmTimer, PublishView
 from regent.controller.events import PartitionsReleased
-from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 
 AFTER_MS: Final = 1_000

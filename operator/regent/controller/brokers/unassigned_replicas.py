@@ -27,9 +27,9 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import ArmTimer
 from regent.controller.events import UnassignedReplicaCheck
-from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import DescribeLogDirsResponse
 

@@ -11,12 +11,13 @@ from regent.controller.configs.unclean_election_config import (
     load_unclean_election_default,
     unclean_election_flags,
 )
-from regent.controller.effects import PublishView, ReadChildren
+from regent.controller.effects import PublishView
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.states import PartitionState
 from regent.controller.znodes.notifications import read_notifications
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change
+from regent.zk_data.effects import ReadChildren
 
 
 async def process_config_change(active: ActiveController) -> None:

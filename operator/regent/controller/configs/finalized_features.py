@@ -23,11 +23,11 @@ from regent.controller.commands import (
     UpdateFeaturesResult,
     UpgradeType,
 )
-from regent.controller.effects import ReadData, Write
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import MalformedZNodeError
 from regent.protocol.error_codes import FEATURE_UPDATE_FAILED, INVALID_REQUEST
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData, Write
 from regent.zk_data.features import FeatureZNode, decode_feature, encode_feature
 from regent.zk_data.operations import SetData, Written, ZNode
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from regent.controller.log import ControllerLog
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import ZNode
+from regent.zk_data.permitted_reads import read_permitted
 
 MIN_INSYNC_REPLICAS: Final = "min.insync.replicas"
 DEFAULT: Final = 1
 """Kafka's. What brokers have in their files is not known here."""
 
 
-async def min_insync_replicas(topics: Sequence[str], log: ControllerLog) -> dict[str, int]:
+async def min_insync_replicas(topics: Sequence[str], log: StructuredLog) -> dict[str, int]:
     """The value for each topic: its own, the cluster-wide dynamic one, or Kafka's default.
 
     What does not decode is logged and left out of account.
@@ -34,7 +34,7 @@ async def min_insync_replicas(topics: Sequence[str], log: ControllerLog) -> dict
     }
 
 
-def _value(path: str, node: ZNode | None, log: ControllerLog) -> int | None:
+def _value(path: str, node: ZNode | None, log: StructuredLog) -> int | None:
     if node is None:
         return None
     try:

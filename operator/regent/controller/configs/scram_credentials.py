@@ -25,10 +25,7 @@ from regent.controller.commands import (
     ScramDeletion,
     ScramUpsertion,
 )
-from regent.controller.effects import Multi
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import (
     MalformedZNodeError,
     UnexpectedZooKeeperError,
@@ -53,9 +50,11 @@ from regent.zk_data.config import (
     encode_config_change,
     encode_entity_config,
 )
+from regent.zk_data.effects import Multi
 from regent.zk_data.operations import Create, Operation, SetData, ZNode
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 from regent.zk_data.scram_credentials import encode_scram_credential
+from regent.zk_data.transactions import all_written, raise_if_moved
 
 USERS_PER_TRANSACTION: Final = 50
 """If one conflicts, all of a transaction are written again, each by itself."""

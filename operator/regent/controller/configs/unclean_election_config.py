@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regent.controller.log import ControllerLog
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.config import decode_entity_config
 from regent.zk_data.operations import ZNode
+from regent.zk_data.permitted_reads import read_permitted
 
 UNCLEAN_LEADER_ELECTION_ENABLE = "unclean.leader.election.enable"
 
 
 async def unclean_election_flags(
-    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+    context: ControllerContext, topics: Sequence[str], log: StructuredLog
 ) -> dict[str, bool | None]:
     """Whether each topic allows unclean leader election; None if its configuration is malformed.
 
@@ -45,7 +45,7 @@ async def unclean_election_flags(
 
 
 async def load_unclean_election_default(
-    context: ControllerContext, static_default: bool, log: ControllerLog
+    context: ControllerContext, static_default: bool, log: StructuredLog
 ) -> None:
     """Read the dynamic cluster-wide default; without one that of the settings holds."""
     path = paths.broker_config(None)
@@ -54,7 +54,7 @@ async def load_unclean_election_default(
     context.cluster.unclean_leader_election_default = _default_in(node, path, context.cluster, log)
 
 
-def _default_in(node: ZNode | None, path: str, cluster: ClusterState, log: ControllerLog) -> bool:
+def _default_in(node: ZNode | None, path: str, cluster: ClusterState, log: StructuredLog) -> bool:
     """The default by the node of dynamic defaults, if that says any, else by the settings."""
     static_default = cluster.static_unclean_leader_election_default
     if node is None:

@@ -19,13 +19,13 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView
-from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState
 from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import (

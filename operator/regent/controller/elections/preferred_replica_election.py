@@ -9,19 +9,19 @@ from collections import Counter
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import ElectionType
-from regent.controller.effects import Enqueue, Write
+from regent.controller.effects import Enqueue
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.events import ReplicaLeaderElection
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import exists_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import ELECTION_NOT_NEEDED, NONE, error_name
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Delete, Written, ZkError, ZNode
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, exists_permitted, read_permitted
 from regent.zk_data.preferred_replica_election import decode_preferred_replica_election
 
 
@@ -49,7 +49,7 @@ async def process_replica_leader_election(active: ActiveController) -> None:
         await Enqueue(ReplicaLeaderElection())  # there was no watch on it
 
 
-def _decode(node: ZNode, log: ControllerLog) -> tuple[TopicPartition, ...]:
+def _decode(node: ZNode, log: StructuredLog) -> tuple[TopicPartition, ...]:
     try:
         return decode_preferred_replica_election(paths.PREFERRED_REPLICA_ELECTION, node.data)
     except MalformedZNodeError as error:

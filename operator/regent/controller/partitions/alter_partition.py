@@ -29,7 +29,7 @@ from regent.controller.broker_requests import (
 from regent.controller.brokers.partition_release import release_again
 from regent.controller.effects import Enqueue, PublishView
 from regent.controller.events import IsrChangesMade, PartitionReassignmentIsrChange
-from regent.controller.log import ISR_CHANGES_NOT_WRITTEN, examples
+from regent.controller.log import ISR_CHANGES_NOT_WRITTEN
 from regent.controller.partitions.isr_announcements import announce_soon
 from regent.controller.partitions.isr_change_rules import decide
 from regent.controller.partitions.overtaken_answers import answer_to, expect_overtaken
@@ -41,6 +41,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.topics.stray_replicas import take_isr_changes
 from regent.controller.transitions.partition_state_znodes import write_partition_states
+from regent.model.log import examples
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REQUEST,

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.partition_release import release_again
-from regent.controller.effects import PublishView, ReadChildren, Write
+from regent.controller.effects import PublishView
 from regent.controller.reassignment.reassignments import complete_where_in_sync
 from regent.controller.state.causes import CauseKind
 from regent.controller.term.cluster_loading import refresh_leadership
@@ -19,6 +19,7 @@ from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.znodes.notifications import read_notifications
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, Write
 from regent.zk_data.notifications import decode_isr_change_notification
 from regent.zk_data.operations import Delete
 from regent.zk_data.permitted_reads import parts_that_may_be_closed

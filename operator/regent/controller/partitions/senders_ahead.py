@@ -23,12 +23,12 @@ from typing import Final, NamedTuple
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
-from regent.controller.effects import Write
-from regent.controller.log import examples
 from regent.controller.partitions.waiting_leaders import can_be_raised_above
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.model.log import examples
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data.effects import Write
 
 AHEAD: Final = (
     "Leaders know later states of partitions than ZooKeeper, which has lost them; raising their "

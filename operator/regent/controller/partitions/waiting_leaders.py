@@ -25,12 +25,13 @@ from typing import Final
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
 from regent.controller.effects import PublishView
-from regent.controller.log import LEADERS_WAIT, examples
+from regent.controller.log import LEADERS_WAIT
 from regent.controller.reassignment.new_epochs import raise_epochs
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.transitions.partition_epochs import WRITES_MAX, reach_partition_epochs
 from regent.controller.transitions.partition_state_znodes import known_states
+from regent.model.log import examples
 from regent.model.partition import KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import INVALID_UPDATE_VERSION, UNKNOWN_SERVER_ERROR
 

@@ -17,7 +17,6 @@ from regent.controller.broker_requests import (
     AllocateProducerIdsResponse,
     Asked,
 )
-from regent.controller.effects import Write
 from regent.controller.log import (
     PRODUCER_IDS_CONTENDED,
     PRODUCER_IDS_EXHAUSTED,
@@ -28,7 +27,6 @@ from regent.controller.log import (
 )
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.protocol.error_codes import (
     BROKER_ID_NOT_REGISTERED,
@@ -37,8 +35,9 @@ from regent.protocol.error_codes import (
     UNKNOWN_SERVER_ERROR,
 )
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, SetData, Written, ZkError
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 from regent.zk_data.producer_ids import (
     BLOCK_SIZE,
     MAX_PRODUCER_ID,

@@ -16,8 +16,8 @@ from __future__ import annotations
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import GiveWay
 from regent.controller.giving_way import LookedAt
-from regent.controller.log import examples
 from regent.controller.reassignment.new_epochs import raise_epochs
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 
 

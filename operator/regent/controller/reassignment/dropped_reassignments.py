@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.log import examples
 from regent.controller.reassignment.stored_assignments import store_assignments
+from regent.model.log import examples
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data.topics import TopicZNode
 

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.log import examples
 from regent.controller.reassignment.algebra import origin_of
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState, ReplicaState
@@ -18,6 +17,7 @@ from regent.controller.transitions.leadership_changes import (
     LeaderAndMembers,
     change_leadership,
 )
+from regent.model.log import examples
 from regent.model.partition import NO_EPOCH, NO_LEADER, LeaderAndIsr, TopicPartition
 
 _NOWHERE: Final[Mapping[int, Collection[TopicPartition]]] = MappingProxyType({})

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.log import examples
 from regent.controller.reassignment import reassignments, throttles
 from regent.controller.reassignment.algebra import reassign_to, target_problem
 from regent.controller.reassignment.request_node import drop_requests, read_request
 from regent.controller.topics import assignment_repair
+from regent.model.log import examples
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
 

@@ -23,7 +23,6 @@ from itertools import chain
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView
-from regent.controller.log import examples
 from regent.controller.reassignment import throttles
 from regent.controller.reassignment.algebra import completed, is_complete, replicas_lost
 from regent.controller.reassignment.completion_election import COMPLETION
@@ -36,6 +35,7 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term.cluster_loading import refresh_leadership
 from regent.controller.topics.stray_replica_notes import remember
 from regent.controller.transitions.replica_state_machine import by_broker
+from regent.model.log import examples
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
 STATES_WATCHED_BELOW = (2, 7)

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Write
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import SetData, Written, ZkError, ZNode
+from regent.zk_data.permitted_reads import read_permitted
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 Assignments = Mapping[TopicPartition, ReplicaAssignment]

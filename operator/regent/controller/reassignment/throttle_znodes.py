@@ -6,15 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Multi, Write
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.controller.znodes.transactions import (
-    all_written,
-    raise_if_moved,
-    transaction_limit,
-    transaction_size,
-)
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.zk_data import paths
 from regent.zk_data.config import (
@@ -23,9 +15,16 @@ from regent.zk_data.config import (
     encode_config_change,
     encode_entity_config,
 )
+from regent.zk_data.effects import Multi, Write
 from regent.zk_data.operations import Create, Delete, Operation, SetData, ZkError, ZNode
-from regent.zk_data.permitted_reads import UnreadableZNode, may_not_be_read
+from regent.zk_data.permitted_reads import UnreadableZNode, may_not_be_read, read_permitted
 from regent.zk_data.throttles import PARENTS
+from regent.zk_data.transactions import (
+    all_written,
+    raise_if_moved,
+    transaction_limit,
+    transaction_size,
+)
 
 
 class ConfiguredNodes(NamedTuple):

@@ -19,7 +19,6 @@ from typing import Final, TypeVar
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import UNTHROTTLED
 from regent.controller.effects import PublishView
-from regent.controller.log import examples
 from regent.controller.reassignment import throttle_znodes
 from regent.controller.reassignment.throttle_znodes import ConfiguredNodes
 from regent.controller.reassignment.throttled_replicas import (
@@ -29,12 +28,13 @@ from regent.controller.reassignment.throttled_replicas import (
     merge_rate,
     rate_in,
 )
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import examples
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.config import ConfigEntity, decode_entity_config
 from regent.zk_data.operations import ZNode
+from regent.zk_data.permitted_reads import list_permitted, read_permitted
 from regent.zk_data.throttles import (
     FOLLOWER_RATE,
     FOLLOWER_REPLICAS,

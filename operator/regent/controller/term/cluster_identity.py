@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from regent.controller.effects import Exists, ReadChildren, ReadData
-from regent.controller.log import ControllerLog
 from regent.model.errors import ClusterChangedError, MalformedZNodeError, MissingClusterError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.cluster import decode_cluster_id
+from regent.zk_data.effects import Exists, ReadChildren, ReadData
 
 
 class ClusterFound(NamedTuple):
@@ -29,7 +29,7 @@ class ClusterFound(NamedTuple):
     cluster_id: str | None
 
 
-async def find_cluster(log: ControllerLog) -> ClusterFound:
+async def find_cluster(log: StructuredLog) -> ClusterFound:
     """Look for the Kafka cluster; leaves a watch on the node of its id, be there one or not."""
     (has_id,) = await Exists([paths.CLUSTER_ID], watch=True)
     (node,) = await ReadData([paths.CLUSTER_ID])

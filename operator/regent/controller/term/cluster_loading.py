@@ -15,21 +15,20 @@ from regent.controller.brokers.announcement import (
     refuse_unreachable,
 )
 from regent.controller.config import ControllerConfig
-from regent.controller.effects import ReadChildren
-from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_epochs import read_states_again
 from regent.controller.transitions.partition_state_znodes import read_partition_states
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, report_malformed
 from regent.model.partition import TopicPartition, partitions_of_topic
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker, is_controller_registration
+from regent.zk_data.effects import ReadChildren
 from regent.zk_data.operations import ZNode
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 from regent.zk_data.topics import TopicZNode, decode_topic
 
 TOPIC_IDS_SINCE = (2, 8)
@@ -39,7 +38,7 @@ MALFORMED_TOPICS: Final = "Malformed topics or partitions of topics skipped"
 
 
 async def read_brokers(
-    log: ControllerLog, *, known: Mapping[int, Broker] = MappingProxyType({})
+    log: StructuredLog, *, known: Mapping[int, Broker] = MappingProxyType({})
 ) -> dict[int, Broker]:
     """All registered brokers by id; leaves watches on the list and on every registration.
 
@@ -65,7 +64,7 @@ async def read_brokers(
 
 
 def decode_registration(
-    broker_id: int, node: ZNode, log: ControllerLog, *, known: Broker | None
+    broker_id: int, node: ZNode, log: StructuredLog, *, known: Broker | None
 ) -> Broker | None:
     """The broker that a registration names; None if it does not decode.
 
@@ -122,7 +121,7 @@ class TopicsRead(NamedTuple):
 
 
 async def read_topics(
-    topics: Sequence[str], log: ControllerLog, *, known: Mapping[str, str] = MappingProxyType({})
+    topics: Sequence[str], log: StructuredLog, *, known: Mapping[str, str] = MappingProxyType({})
 ) -> TopicsRead:
     """Read topic nodes; leaves a watch on each.
 
@@ -149,7 +148,7 @@ async def read_topics(
 
 
 def _report_news(
-    malformed: Mapping[str, str], log: ControllerLog, *, known: Mapping[str, str]
+    malformed: Mapping[str, str], log: StructuredLog, *, known: Mapping[str, str]
 ) -> None:
     news = [
         (paths.topic(topic), why) for topic, why in malformed.items() if why != known.get(topic)
@@ -157,7 +156,7 @@ def _report_news(
     report_malformed(log, MALFORMED_TOPICS, news)
 
 
-def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: ControllerLog) -> TopicsRead:
+def without_shared_ids(cluster: ClusterState, read: TopicsRead, log: StructuredLog) -> TopicsRead:
     """Leave out topics that are not known yet and have the id of another topic: somebody has copied
     a topic node.
 
@@ -215,7 +214,7 @@ class StatesLoaded(NamedTuple):
 
 
 async def load_leadership(
-    context: ControllerContext, partitions: Collection[TopicPartition], log: ControllerLog
+    context: ControllerContext, partitions: Collection[TopicPartition], log: StructuredLog
 ) -> StatesLoaded:
     """Read partition states and keep those that exist."""
     read = await read_partition_states(list(partitions), log)
@@ -226,7 +225,7 @@ async def load_leadership(
 async def refresh_leadership(
     context: ControllerContext,
     partitions: Iterable[TopicPartition],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     watch: bool = False,
     have_changed: bool = False,

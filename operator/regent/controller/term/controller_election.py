@@ -16,8 +16,7 @@ from typing import NamedTuple
 
 from regent.controller.brokers import own_registration
 from regent.controller.config import ControllerConfig
-from regent.controller.effects import CurrentTime, Exists, Multi, OwnSession, ReadData
-from regent.controller.log import ControllerLog
+from regent.controller.effects import CurrentTime, OwnSession
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import DeposedHolder, Term
 from regent.controller.term.take_over import Predecessors
@@ -30,6 +29,7 @@ from regent.model.errors import (
     UnsupportedClusterError,
     ZooKeeperUnavailableError,
 )
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
 from regent.zk_data.controller import (
     decode_active_regent,
@@ -40,6 +40,7 @@ from regent.zk_data.controller import (
     encode_controller_epoch,
     is_kraft_controller,
 )
+from regent.zk_data.effects import Exists, Multi, ReadData
 from regent.zk_data.operations import (
     Check,
     Create,
@@ -71,7 +72,7 @@ class Holder(NamedTuple):
     regent: ActiveRegent | None = None
 
 
-async def watch_controller(log: ControllerLog) -> Holder:
+async def watch_controller(log: StructuredLog) -> Holder:
     """Read the holder of ``/controller``, and leave a watch on the node."""
     await Exists([paths.CONTROLLER], watch=True)
     (node,) = await ReadData([paths.CONTROLLER])
@@ -80,7 +81,7 @@ async def watch_controller(log: ControllerLog) -> Holder:
     return Holder(_holder_id(node, log), node.ephemeral_owner, decode_active_regent(node.data))
 
 
-def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
+def _holder_id(node: ZNode | None, log: StructuredLog) -> int:
     if node is None:
         return NO_CONTROLLER
     try:
@@ -92,7 +93,7 @@ def _holder_id(node: ZNode | None, log: ControllerLog) -> int:
 
 async def elect(
     config: ControllerConfig,
-    log: ControllerLog,
+    log: StructuredLog,
     predecessors: Predecessors | None = None,
     *,
     above: int = -1,
@@ -170,7 +171,7 @@ def _content(config: ControllerConfig, now_ms: int) -> bytes:
 
 
 async def _deposition(
-    holder: ZNode | None, predecessors: Predecessors | None, log: ControllerLog
+    holder: ZNode | None, predecessors: Predecessors | None, log: StructuredLog
 ) -> list[Operation]:
     """What of the present holder goes in the transaction of the election."""
     operations: list[Operation] = []
@@ -183,7 +184,7 @@ async def _deposition(
     return operations
 
 
-def _next_epoch(data: bytes, above: int, log: ControllerLog) -> int:
+def _next_epoch(data: bytes, above: int, log: StructuredLog) -> int:
     stored = decode_controller_epoch(data)
     epoch = max(stored, above) + 1
     if above > stored:
@@ -211,7 +212,7 @@ def _term(
     )
 
 
-def _deposed(holder: ZNode | None, log: ControllerLog) -> DeposedHolder | None:
+def _deposed(holder: ZNode | None, log: StructuredLog) -> DeposedHolder | None:
     if holder is None:
         return None
     return DeposedHolder(_holder_id(holder, log), holder.ephemeral_owner)
@@ -289,7 +290,7 @@ async def _find_own(epoch: int) -> int | None:
     return None
 
 
-async def release(term: Term, log: ControllerLog, *, is_registered: bool) -> bool:
+async def release(term: Term, log: StructuredLog, *, is_registered: bool) -> bool:
     """Give ``/controller`` up so that a broker takes over at once. False if it was not ours.
 
     Our registration goes in the same transaction: whoever is elected does not see it.

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_notes
-from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker
+from regent.model.log import StructuredLog
 from regent.zk_data.broker_notes import DEPOSED
 
 
@@ -55,7 +55,7 @@ def not_restarted(context: ControllerContext) -> tuple[int, ...]:
     )
 
 
-def name_at_hand_back(brokers: Sequence[int], log: ControllerLog) -> None:
+def name_at_hand_back(brokers: Sequence[int], log: StructuredLog) -> None:
     """Say which brokers have to be restarted, now that a broker is about to be elected."""
     if brokers:
         log.warning(

@@ -28,9 +28,7 @@ from regent.controller.effects import (
     Enqueue,
     InterBrokerProtocol,
     PublishView,
-    ReadChildren,
     UpdateChannels,
-    Write,
 )
 from regent.controller.elections import leader_balance_count
 from regent.controller.elections.auto_leader_balance import schedule_first_check
@@ -55,10 +53,10 @@ from regent.controller.topics import (
 )
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.cluster import Broker
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, Write
 from regent.zk_data.features import (
     VERSION_1,
     VERSION_2,
@@ -68,6 +66,7 @@ from regent.zk_data.features import (
     encode_feature,
 )
 from regent.zk_data.operations import Create, Delete, SetData, ZNode
+from regent.zk_data.permitted_reads import read_permitted
 
 FEATURES_SINCE = (2, 7)
 FEATURE_VERSION_2_SINCE = (3, 3)

@@ -7,7 +7,6 @@ may be wrong is worse than none; meanwhile a broker's own controller serves the 
 
 from __future__ import annotations
 
-from regent.controller.log import ControllerLog
 from regent.controller.term.life_cycle import LifeCycle
 from regent.model.errors import (
     ClusterChangedError,
@@ -23,9 +22,10 @@ from regent.model.errors import (
     UnusableSettingError,
     ZooKeeperUnavailableError,
 )
+from regent.model.log import StructuredLog
 
 
-async def settle(life: LifeCycle, error: Exception, *, event: str, log: ControllerLog) -> None:
+async def settle(life: LifeCycle, error: Exception, *, event: str, log: StructuredLog) -> None:
     """Do what follows from an error that ended the processing of an event."""
     match error:
         case OutdatedEpochError():

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ReadChildren, ReadStandby
-from regent.controller.log import report_malformed
+from regent.controller.effects import ReadStandby
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.term import cluster_loading
 from regent.controller.term.cluster_loading import StatesLoaded
 from regent.controller.topics import unwatched_topics
+from regent.model.log import report_malformed
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren
 
 
 class TopicsLoaded(NamedTuple):

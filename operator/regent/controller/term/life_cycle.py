@@ -22,7 +22,6 @@ from regent.controller.effects import (
     QueueUpAgain,
     Resigned,
 )
-from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.former_partitions import FormerPartitions
 from regent.controller.state.given_producer_ids import GivenProducerIds
@@ -48,6 +47,7 @@ from regent.model.errors import (
     ZooKeeperError,
     ZooKeeperUnavailableError,
 )
+from regent.model.log import StructuredLog
 from regent.zk_data.replicas import presence_name
 
 _REELECT_TIMER: Final = "reelect"
@@ -74,7 +74,7 @@ class LifeCycle:
         cluster_id: Id of the Kafka cluster, once it was found.
     """
 
-    def __init__(self, config: ControllerConfig, *, log: ControllerLog, chance: Chance) -> None:
+    def __init__(self, config: ControllerConfig, *, log: StructuredLog, chance: Chance) -> None:
         self._config = config
         self._log = log
         self._chance = chance

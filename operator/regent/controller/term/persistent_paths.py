@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Exists, Write
-from regent.controller.log import examples
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import UnexpectedZooKeeperError
+from regent.model.log import examples
 from regent.zk_data import paths
+from regent.zk_data.effects import Exists, Write
 from regent.zk_data.operations import Create, ZkError
 
 

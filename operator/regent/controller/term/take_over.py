@@ -16,7 +16,8 @@ from __future__ import annotations
 import msgspec
 
 from regent.controller import events as e
-from regent.controller.effects import ReadChildren, ReadData, StillAbsent
+from regent.controller.effects import StillAbsent
+from regent.zk_data.effects import ReadChildren, ReadData
 from regent.zk_data.operations import Check, Delete, ZNode
 from regent.zk_data.replicas import presence_name, presence_path, queue_order
 

@@ -11,9 +11,9 @@ from typing import Final
 
 from regent.controller.config import ControllerConfig
 from regent.controller.state.context import ControllerContext
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import UnusableSettingError
 from regent.zk_data import paths
+from regent.zk_data.permitted_reads import read_permitted
 
 RESERVED_BROKER_MAX_ID: Final = 1_000
 """Brokers' default of ``reserved.broker.max.id``: up to it people give ids, above it brokers draw

@@ -26,7 +26,7 @@ from __future__ import annotations
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ArmTimer, Enqueue, PublishView, Write
+from regent.controller.effects import ArmTimer, Enqueue, PublishView
 from regent.controller.elections import leaders_of_former_topics
 from regent.controller.events import WatchCheck
 from regent.controller.partitions import isr_changes, waiting_leaders
@@ -36,6 +36,7 @@ from regent.controller.term.persistent_paths import restore_persistent_paths
 from regent.controller.term.watches import NEEDED
 from regent.controller.topics import topic_changes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.zk_data.effects import Write
 from regent.zk_data.permitted_reads import parts_that_may_be_closed
 
 _TIMER: Final = "watch check"

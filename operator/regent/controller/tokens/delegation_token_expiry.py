@@ -21,26 +21,27 @@ from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import ArmTimer, CurrentTime, Enqueue, Multi
+from regent.controller.effects import ArmTimer, CurrentTime, Enqueue
 from regent.controller.events import DelegationTokenExpiry
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
-from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import (
     MalformedZNodeError,
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
+from regent.model.log import StructuredLog, examples
 from regent.zk_data.delegation_tokens import (
     decode_delegation_token,
     delegation_token,
     encode_token_change,
     token_change_prefix,
 )
+from regent.zk_data.effects import Multi
 from regent.zk_data.operations import Create, Delete, ZkError, ZNode
 from regent.zk_data.paths import DELEGATION_TOKENS
+from regent.zk_data.permitted_reads import list_permitted, read_permitted
+from regent.zk_data.transactions import all_written, raise_if_moved
 
 FIRST_CHECK_MS: Final = 5_000
 """After the election, so that the check delays nothing of it. Upstream: at once."""
@@ -83,7 +84,7 @@ async def process_delegation_token_expiry(active: ActiveController) -> None:
         await ArmTimer(_TIMER, interval_ms, DelegationTokenExpiry())
 
 
-async def _find_expired(log: ControllerLog) -> list[_Expired]:
+async def _find_expired(log: StructuredLog) -> list[_Expired]:
     (children,) = await list_permitted([DELEGATION_TOKENS], log)
     if not children:
         return []
@@ -93,7 +94,7 @@ async def _find_expired(log: ControllerLog) -> list[_Expired]:
 
 
 def _expired(
-    token_ids: Sequence[str], nodes: Sequence[ZNode | None], now_ms: int, log: ControllerLog
+    token_ids: Sequence[str], nodes: Sequence[ZNode | None], now_ms: int, log: StructuredLog
 ) -> Iterable[_Expired]:
     malformed: list[MalformedZNodeError] = []
     for token_id, node in zip(token_ids, nodes, strict=True):
@@ -115,7 +116,7 @@ def _expired(
 
 
 async def _remove(
-    context: ControllerContext, tokens: Sequence[_Expired], log: ControllerLog
+    context: ControllerContext, tokens: Sequence[_Expired], log: StructuredLog
 ) -> tuple[list[str], bool]:
     """Remove tokens, each in a transaction of its own: one that was renewed keeps no other.
 

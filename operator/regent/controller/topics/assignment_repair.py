@@ -16,12 +16,12 @@ from collections.abc import Collection, Iterable, Mapping
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.cordon import live_broker_racks
-from regent.controller.log import examples
 from regent.controller.reassignment.stored_assignments import store_assignments
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.topics.replica_replacement import replace_replicas
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
+from regent.model.log import examples
 from regent.model.partition import ReplicaAssignment, TopicPartition
 
 

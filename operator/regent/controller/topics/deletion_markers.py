@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import Exists, Write
-from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.deletion_permission import deletion_forbidden
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.model.log import examples
 from regent.zk_data import paths
+from regent.zk_data.effects import Exists, Write
 from regent.zk_data.operations import Delete
 
 

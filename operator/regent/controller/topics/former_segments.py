@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import CreateTopic, Reason, Rejected
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.topic_config import lowered_index_problems
+from regent.zk_data.permitted_reads import list_permitted, read_permitted
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_of
 
 

@@ -22,15 +22,15 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable, Mapping
 
-from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.stray_replica_notes import Note
 from regent.controller.transitions.partition_state_znodes import StatesRead, read_partition_states
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, report_malformed
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import ZNode
+from regent.zk_data.permitted_reads import read_permitted
 from regent.zk_data.topics import TopicZNode, decode_topic
 
 
@@ -48,7 +48,7 @@ class Finding(enum.Enum):
 async def find(
     context: ControllerContext,
     notes: Mapping[Note, Iterable[TopicPartition]],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     have_just_started: bool,
 ) -> dict[tuple[int, TopicPartition], Finding]:
@@ -120,7 +120,7 @@ def _by_state(
 
 
 async def _read_topics(
-    topics: Iterable[str], log: ControllerLog
+    topics: Iterable[str], log: StructuredLog
 ) -> dict[str, TopicZNode | MalformedZNodeError | None]:
     names = list(topics)
     nodes = await read_permitted([paths.topic(topic) for topic in names])

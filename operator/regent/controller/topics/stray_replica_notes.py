@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, examples, report_malformed
 from regent.model.partition import NO_EPOCH, TopicPartition
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, list_permitted, read_permitted
 from regent.zk_data.stray_replicas import (
     PARENTS,
     STRAY_REPLICAS,
@@ -36,7 +35,7 @@ ATTEMPTS: Final = 5
 """At notes that somebody else changes at the same time."""
 
 
-async def remember(context: ControllerContext, replicas: Replicas, log: ControllerLog) -> set[str]:
+async def remember(context: ControllerContext, replicas: Replicas, log: StructuredLog) -> set[str]:
     """Note replicas that their broker is to delete, before nobody else knows of them any more.
 
     The answer of a live broker that is asked to delete them, under the present leader epoch or
@@ -52,7 +51,7 @@ async def remember(context: ControllerContext, replicas: Replicas, log: Controll
     return failed
 
 
-async def write(context: ControllerContext, replicas: Replicas, log: ControllerLog) -> set[str]:
+async def write(context: ControllerContext, replicas: Replicas, log: StructuredLog) -> set[str]:
     """Note replicas, without expecting an answer yet.
 
     Returns:
@@ -98,7 +97,7 @@ def _expect_answer(
 
 
 async def _write(
-    notes: Mapping[Note, Sequence[int]], guard: Check, log: ControllerLog
+    notes: Mapping[Note, Sequence[int]], guard: Check, log: StructuredLog
 ) -> dict[Note, ZkError]:
     """Add partitions to notes. Returns those that could not be written.
 
@@ -130,13 +129,13 @@ async def _write(
     }
 
 
-async def brokers_with_notes(log: ControllerLog) -> frozenset[str]:
+async def brokers_with_notes(log: StructuredLog) -> frozenset[str]:
     """Ids of the brokers that something is noted about."""
     (children,) = await list_permitted([STRAY_REPLICAS], log)
     return frozenset(children or ())
 
 
-async def read(broker_ids: Sequence[int], log: ControllerLog) -> Notes:
+async def read(broker_ids: Sequence[int], log: StructuredLog) -> Notes:
     """The notes about brokers. One that does not decode is left alone."""
     children = await list_permitted([strays_on(broker_id) for broker_id in broker_ids], log)
     known = [

@@ -19,7 +19,6 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.log import examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.stray_replica_findings import Finding, find
@@ -32,6 +31,7 @@ from regent.controller.topics.stray_replica_notes import (
     write,
 )
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
+from regent.model.log import examples
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.protocol.control_requests import (
     DescribeLogDirsResponse,

@@ -9,8 +9,7 @@ from itertools import filterfalse
 import msgspec
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import PublishView, ReadChildren, ReadData, Write
-from regent.controller.log import examples
+from regent.controller.effects import PublishView
 from regent.controller.reassignment import dropped_reassignments
 from regent.controller.reassignment.reassignments import abandon as abandon_reassignments
 from regent.controller.state.causes import CauseKind
@@ -27,8 +26,10 @@ from regent.controller.transitions import election
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import examples
 from regent.model.partition import TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadChildren, ReadData, Write
 from regent.zk_data.operations import SetData
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 

@@ -42,7 +42,6 @@ from regent.controller.commands import (
 )
 from regent.controller.configs.finalized_features import update_features
 from regent.controller.configs.scram_credentials import alter_user_scram_credentials
-from regent.controller.effects import Write
 from regent.controller.elections.leader_election import process_elect_leaders
 from regent.controller.reassignment.reassignment_commands import (
     alter_partition_reassignments,
@@ -61,7 +60,6 @@ from regent.controller.topics.topic_refusals import (
     unknown,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import (
     ControllerMovedError,
     SessionExpiredError,
@@ -69,8 +67,9 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, Written
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 
 _BULK = (CreateTopic, CreatePartitions, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""

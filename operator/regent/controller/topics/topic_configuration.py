@@ -11,7 +11,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.effects import Multi, PublishView, ReadData
+from regent.controller.effects import PublishView
 from regent.controller.topics.topic_refusals import (
     answer_lost,
     not_usable,
@@ -20,8 +20,6 @@ from regent.controller.topics.topic_refusals import (
     too_large,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import read_permitted
-from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import (
     MalformedZNodeError,
     UnexpectedZooKeeperError,
@@ -35,9 +33,11 @@ from regent.zk_data.config import (
     encode_config_change,
     encode_entity_config,
 )
+from regent.zk_data.effects import Multi, ReadData
 from regent.zk_data.operations import Create, Operation, SetData
-from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode
+from regent.zk_data.permitted_reads import NO_AUTH, UnreadableZNode, read_permitted
 from regent.zk_data.throttles import THROTTLED_REPLICAS
+from regent.zk_data.transactions import all_written, raise_if_moved
 
 
 async def process_broker_facts(

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Accepted, CreateTopic, Outcome, Reason, Rejected
-from regent.controller.effects import Multi, ReadData
 from regent.controller.term.cluster_loading import TOPIC_IDS_SINCE
 from regent.controller.topics.former_segments import former_segments_refuse
 from regent.controller.topics.replica_assignment import PlacementError
@@ -20,19 +19,20 @@ from regent.controller.topics.topic_refusals import (
     too_large,
 )
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.transactions import (
-    all_written,
-    raise_if_moved,
-    transaction_limit,
-    transaction_size,
-)
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITIONS, metric_name, new_topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
+from regent.zk_data.effects import Multi, ReadData
 from regent.zk_data.operations import Create, Operation, SetData, WriteResult, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, encode_topic
+from regent.zk_data.transactions import (
+    all_written,
+    raise_if_moved,
+    transaction_limit,
+    transaction_size,
+)
 
 TOPICS_PER_TRANSACTION = 50
 """If one conflicts, all of a transaction are written again."""

@@ -16,7 +16,6 @@ from functools import partial
 from itertools import chain
 
 from regent.controller.effects import PublishView
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.deletion_progress import TopicDeletionProgress
@@ -26,6 +25,7 @@ from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions.broker_request_batch import ControllerBrokerRequestBatch
 from regent.controller.transitions.partition_state_machine import PartitionStateMachine
 from regent.controller.transitions.replica_state_machine import ReplicaStateMachine, by_broker
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import TopicPartition
 
 
@@ -38,7 +38,7 @@ class TopicDeletionManager:
         *,
         partitions: PartitionStateMachine,
         replicas: ReplicaStateMachine,
-        log: ControllerLog,
+        log: StructuredLog,
         waits_for_brokers: bool,
     ) -> None:
         self._context = context

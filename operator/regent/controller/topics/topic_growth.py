@@ -8,7 +8,6 @@ from typing import NamedTuple
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.cordon import brokers_for_new_replicas
 from regent.controller.commands import Accepted, CreatePartitions, Outcome, Reason, Rejected
-from regent.controller.effects import ReadData, Write
 from regent.controller.topics.replica_assignment import (
     Placement,
     PlacementError,
@@ -30,6 +29,7 @@ from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITION, MAX_PARTITIONS
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData, Write
 from regent.zk_data.operations import SetData, WriteResult, Written, ZkError, ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 

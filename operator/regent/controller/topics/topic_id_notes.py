@@ -10,15 +10,14 @@ from __future__ import annotations
 import uuid
 from collections.abc import Iterable, Sequence
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples, report_malformed
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, examples, report_malformed
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, Delete, ZkError
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, list_permitted, read_permitted
 from regent.zk_data.topic_ids import (
     PARENTS,
     TOPIC_IDS,
@@ -41,7 +40,7 @@ def incarnations(context: ControllerContext, topics: Iterable[str]) -> list[Topi
     ]
 
 
-async def remember(context: ControllerContext, topics: Iterable[str], log: ControllerLog) -> None:
+async def remember(context: ControllerContext, topics: Iterable[str], log: StructuredLog) -> None:
     """Note the ids of topics, where they have one. An existing note stays as it is."""
     ids = context.cluster.topic_ids
     operations = [
@@ -65,7 +64,7 @@ async def remember(context: ControllerContext, topics: Iterable[str], log: Contr
         log.error("Topic ids not noted", topics=len(failed), examples=examples(failed))
 
 
-async def replace(context: ControllerContext, topic: str, log: ControllerLog) -> None:
+async def replace(context: ControllerContext, topic: str, log: StructuredLog) -> None:
     """Note another id of a topic than before."""
     await forget(context, incarnations(context, [topic]))
     await remember(context, [topic], log)
@@ -79,7 +78,7 @@ async def forget(context: ControllerContext, gone: Sequence[TopicIncarnation]) -
 
 
 async def read(
-    wanted: Sequence[TopicIncarnation], log: ControllerLog
+    wanted: Sequence[TopicIncarnation], log: StructuredLog
 ) -> dict[TopicIncarnation, uuid.UUID]:
     """The noted ids of topics, as far as there are any."""
     if not wanted:
@@ -97,7 +96,7 @@ async def read(
     return found
 
 
-async def complete(context: ControllerContext, log: ControllerLog) -> None:
+async def complete(context: ControllerContext, log: StructuredLog) -> None:
     """After a failover: note what is not noted, and forget what is noted of topics that are gone.
 
     Costs one list and what has changed while another controller led.

@@ -19,20 +19,21 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from regent.controller.active_controller import ActiveController
-from regent.controller.effects import PublishView, Write
-from regent.controller.log import examples
+from regent.controller.effects import PublishView
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
 from regent.controller.term.cluster_loading import TOPIC_IDS_SINCE
 from regent.controller.topics import topic_id_notes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import examples
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID, error_name
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import SetData, Written, ZkError, ZNode
+from regent.zk_data.permitted_reads import read_permitted
 from regent.zk_data.topic_ids import TopicIncarnation
 from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 

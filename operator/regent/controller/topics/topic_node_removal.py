@@ -10,17 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from regent.controller.effects import Exists, Multi, Write
-from regent.controller.log import ControllerLog
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.topic_id_notes import incarnations
 from regent.controller.transitions.partition_state_znodes import epoch_guard
-from regent.controller.znodes.permitted_reads import list_permitted
-from regent.controller.znodes.transactions import all_written, raise_if_moved
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.model.log import StructuredLog
 from regent.zk_data import paths
+from regent.zk_data.effects import Exists, Multi, Write
 from regent.zk_data.operations import Create, Delete, Operation, WriteResult, ZkError
+from regent.zk_data.permitted_reads import list_permitted
 from regent.zk_data.topic_ids import topic_id_path
+from regent.zk_data.transactions import all_written, raise_if_moved
 
 TOPICS_PER_TRANSACTION = 50
 ATTEMPTS = 5
@@ -28,7 +28,7 @@ ATTEMPTS = 5
 
 
 async def remove_topic_nodes(
-    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+    context: ControllerContext, topics: Sequence[str], log: StructuredLog
 ) -> list[str]:
     """Remove everything that ZooKeeper has of topics.
 
@@ -52,7 +52,7 @@ def _chunks(topics: Sequence[str]) -> Iterator[Sequence[str]]:
 
 
 async def _remove_below(
-    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+    context: ControllerContext, topics: Sequence[str], log: StructuredLog
 ) -> None:
     """Remove what lies below the nodes of topics as it is in ZooKeeper, the deepest first.
 
@@ -73,7 +73,7 @@ async def _remove_below(
 
 
 async def _remove_last_nodes(
-    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+    context: ControllerContext, topics: Sequence[str], log: StructuredLog
 ) -> Sequence[str]:
     """The last nodes of topics in one transaction; if one conflicts, each topic alone.
 
@@ -110,7 +110,7 @@ async def _remove_last_nodes(
 
 
 async def _remove_each_alone(
-    context: ControllerContext, topics: Sequence[str], log: ControllerLog
+    context: ControllerContext, topics: Sequence[str], log: StructuredLog
 ) -> Sequence[str]:
     alone = [await _remove_last_nodes(context, [topic], log) for topic in topics]
     return [topic for removed in alone for topic in removed]

@@ -8,10 +8,10 @@ from typing import Final
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Reason, Rejected
-from regent.controller.znodes.transactions import transaction_limit, transaction_size
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
 from regent.zk_data.operations import Create, Operation, WriteResult, ZkError
+from regent.zk_data.transactions import transaction_limit, transaction_size
 
 _REFUSALS: Final = (ZkError.NO_AUTH, ZkError.QUOTA_EXCEEDED, ZkError.NO_CHILDREN_FOR_EPHEMERALS)
 

@@ -19,8 +19,8 @@ from regent.controller.events import TopicsUnwatched
 from regent.controller.giving_way import after_announcement_ms
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.topic_changes import process_partition_modifications
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.zk_data import paths
+from regent.zk_data.permitted_reads import read_permitted
 
 TIMER: Final = "topics unwatched"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.election import ElectionStrategy, OfflineElection
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import TopicPartition
 
 Failures = dict[TopicPartition, str]
@@ -25,7 +25,7 @@ class NoCandidate(str):
 
 def note_outcome(
     context: ControllerContext,
-    log: ControllerLog,
+    log: StructuredLog,
     partitions: Iterable[TopicPartition],
     failures: Failures,
     strategy: ElectionStrategy,

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.failed_elections import Failures, NoCandidate
 from regent.controller.transitions.missing_states import create_parents
 from regent.controller.transitions.partition_epochs import exceed_former_epochs
 from regent.controller.transitions.partition_state_znodes import epoch_guard
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import INITIAL_LEADER_EPOCH, LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.decoding import EPOCH_MAX
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
 
@@ -36,7 +36,7 @@ class FirstStates(NamedTuple):
 
 
 async def create_first_states(
-    context: ControllerContext, partitions: Sequence[TopicPartition], log: ControllerLog
+    context: ControllerContext, partitions: Sequence[TopicPartition], log: StructuredLog
 ) -> FirstStates:
     """Create state znodes: the first live replica leads, all live replicas are in sync.
 
@@ -86,7 +86,7 @@ def _first_state(
 
 
 async def _follow_vanished(
-    context: ControllerContext, result: FirstStates, log: ControllerLog
+    context: ControllerContext, result: FirstStates, log: StructuredLog
 ) -> None:
     """Have the states of partitions whose names vanished partitions had exceed the partition epochs
     of those. ``result`` is corrected."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from regent.controller.log import ControllerLog
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_epochs import read_states_again
@@ -14,6 +13,7 @@ from regent.controller.transitions.partition_state_znodes import (
     write_on_known_states,
     write_partition_states,
 )
+from regent.model.log import StructuredLog
 from regent.model.partition import NO_EPOCH, LeaderAndIsr, TopicPartition
 
 
@@ -52,7 +52,7 @@ async def change_leadership(
     context: ControllerContext,
     partitions: Sequence[TopicPartition],
     decide: Callable[[TopicPartition, LeaderAndIsr], Decision],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     known: Mapping[TopicPartition, LeaderAndIsr] | None = None,
 ) -> LeadershipChanged:

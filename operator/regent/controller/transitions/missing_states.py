@@ -16,8 +16,6 @@ from typing import Final
 
 import msgspec
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.answered_leaders import ASK_SINCE
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
@@ -26,11 +24,12 @@ from regent.controller.transitions.partition_state_znodes import (
     epoch_guard,
     read_partition_states,
 )
-from regent.controller.znodes.permitted_reads import read_permitted
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import NO_LEADER, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create
-from regent.zk_data.permitted_reads import UnreadableZNode
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 from regent.zk_data.topics import encode_partition_state
 
 RESTORED: Final = "States of partitions had been deleted, and are created again as they were known"
@@ -44,7 +43,7 @@ def leaders_write_isrs(context: ControllerContext) -> bool:
 async def restore_missing(
     context: ControllerContext,
     read: StatesRead,
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     watch: bool,
     have_changed: bool,

@@ -21,8 +21,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from itertools import islice
 from typing import Final, NamedTuple
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.missing_states import (
     leaders_write_isrs,
@@ -35,8 +33,10 @@ from regent.controller.transitions.partition_state_znodes import (
     read_partition_states,
     with_partition_epoch,
 )
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import NO_LEADER, KnownEpochs, LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import SetData, WriteResult, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
 
@@ -121,7 +121,7 @@ async def exceed_former_epochs(
     context: ControllerContext,
     states: Mapping[TopicPartition, LeaderAndIsr],
     former: Mapping[TopicPartition, LeaderAndIsr],
-    log: ControllerLog,
+    log: StructuredLog,
 ) -> Reached:
     """Have first states exceed the partition epochs of former partitions of the same names. Those
     that are too far behind are left as they are, and logged."""
@@ -181,7 +181,7 @@ def _repeated(tp: TopicPartition, state: LeaderAndIsr, count: int) -> Iterator[S
 async def read_states_again(
     context: ControllerContext,
     partitions: Sequence[TopicPartition],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     watch: bool = False,
     have_changed: bool = False,
@@ -234,7 +234,7 @@ async def _catch_up(
     context: ControllerContext,
     read: StatesRead,
     behind: dict[TopicPartition, LeaderAndIsr],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     watch: bool,
 ) -> None:
@@ -284,7 +284,7 @@ async def _read_conflicts(
     context: ControllerContext,
     read: StatesRead,
     conflicts: Sequence[TopicPartition],
-    log: ControllerLog,
+    log: StructuredLog,
     *,
     watch: bool,
 ) -> dict[TopicPartition, LeaderAndIsr]:

@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from regent.controller.configs.unclean_election_config import unclean_election_flags
 from regent.controller.giving_way import give_way_after, in_parts
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PARTITION_PREVIOUS_STATES, PartitionState
@@ -37,6 +36,7 @@ from regent.controller.transitions.partition_state_znodes import (
     write_on_known_states,
     write_partition_states,
 )
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import LeaderAndIsr, TopicPartition
 
 _leader_of = attrgetter("leader")
@@ -52,7 +52,7 @@ class _Decision(NamedTuple):
 class PartitionStateMachine:
     """Transitions of partitions. Keeps no state of its own: that is the context's."""
 
-    def __init__(self, context: ControllerContext, log: ControllerLog) -> None:
+    def __init__(self, context: ControllerContext, log: StructuredLog) -> None:
         self._context = context
         self._log = log
 

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from regent.controller.effects import ReadData, Write
-from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.answered_leaders import AnsweredLeader
 from regent.controller.state.context import ControllerContext
 from regent.controller.znodes import overtaken_answer_notes
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
+from regent.model.log import StructuredLog, report_malformed
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.effects import ReadData, Write
 from regent.zk_data.operations import Check, Operation, SetData, Written, ZkError, ZNode
-from regent.zk_data.permitted_reads import NO_AUTH
+from regent.zk_data.permitted_reads import NO_AUTH, read_permitted
 from regent.zk_data.topics import partition_state_decoder, partition_state_encoder
 
 MANY: Final = 10_000
@@ -42,7 +41,7 @@ class StatesRead(NamedTuple):
 
 
 async def read_partition_states(
-    partitions: Sequence[TopicPartition], log: ControllerLog, *, watch: bool = False
+    partitions: Sequence[TopicPartition], log: StructuredLog, *, watch: bool = False
 ) -> StatesRead:
     """Read the state znodes of partitions. Malformed ones are skipped.
 

@@ -12,7 +12,6 @@ import msgspec
 
 from regent.controller.effects import GiveWay
 from regent.controller.giving_way import LookedAt
-from regent.controller.log import ControllerLog, examples
 from regent.controller.state.causes import ChangeKind
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.hosted_replicas import Hosted, HostedReplicas
@@ -32,6 +31,7 @@ from regent.controller.transitions.partition_state_znodes import (
     write_on_known_states,
     write_partition_states,
 )
+from regent.model.log import StructuredLog, examples
 from regent.model.partition import (
     NO_LEADER,
     LeaderAndIsr,
@@ -46,7 +46,7 @@ Replicas = Mapping[int, Iterable[TopicPartition]]
 class ReplicaStateMachine:
     """Transitions of replicas. Keeps no state of its own: that is the context's."""
 
-    def __init__(self, context: ControllerContext, log: ControllerLog) -> None:
+    def __init__(self, context: ControllerContext, log: StructuredLog) -> None:
         self._context = context
         self._log = log
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-from regent.controller.log import MALFORMED_NOTIFICATIONS, ControllerLog, report_malformed
-from regent.controller.znodes.permitted_reads import read_permitted
+from regent.controller.log import MALFORMED_NOTIFICATIONS
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, report_malformed
+from regent.zk_data.permitted_reads import read_permitted
 
 T = TypeVar("T")
 
 
 async def read_notifications(
-    log: ControllerLog, nodes: Sequence[str], decode: Callable[[str, bytes], T]
+    log: StructuredLog, nodes: Sequence[str], decode: Callable[[str, bytes], T]
 ) -> list[T]:
     """What nodes say, in order, without those that are gone, closed to us, or malformed.
 

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from regent.controller.effects import Write
-from regent.controller.log import ControllerLog, report_malformed
 from regent.controller.state.context import ControllerContext
-from regent.controller.znodes.permitted_reads import list_permitted, read_permitted
 from regent.model.errors import MalformedZNodeError
+from regent.model.log import StructuredLog, report_malformed
 from regent.model.partition import TopicPartition
+from regent.zk_data.effects import Write
 from regent.zk_data.operations import Check, Create, Delete, SetData, ZkError
 from regent.zk_data.overtaken_answers import (
     OVERTAKEN_ANSWERS,
@@ -26,6 +25,7 @@ from regent.zk_data.overtaken_answers import (
     overtaken_answer,
     partition_of_note,
 )
+from regent.zk_data.permitted_reads import list_permitted, read_permitted
 
 _ATTEMPTS: Final = 2
 """The first may find no parents."""
@@ -61,7 +61,7 @@ async def _create_parents(guard: Check) -> None:
         await Write([Create(path, exist_ok=True)], guard=guard)
 
 
-async def read_begun_terms(log: ControllerLog) -> tuple[int, ...]:
+async def read_begun_terms(log: StructuredLog) -> tuple[int, ...]:
     """The terms that have begun as predecessors have noted them."""
     (node,) = await read_permitted([OVERTAKEN_ANSWERS])
     if node is None:
@@ -85,7 +85,7 @@ async def note_begun_terms(
     context.answered_leaders.begun_terms = epochs
 
 
-async def read(context: ControllerContext, log: ControllerLog) -> None:
+async def read(context: ControllerContext, log: StructuredLog) -> None:
     """Learn what predecessors have noted. A note that does not decode counts, too."""
     (children,) = await list_permitted([OVERTAKEN_ANSWERS], log)
     named = [tp for child in children or () if (tp := partition_of_note(child)) is not None]

@@ -19,6 +19,7 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.model.partition import LeaderAndIsr
 from regent.protocol.control_requests import UpdateMetadataResponse
 from regent.simulation.broker_znodes import encode_broker
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.world import T0, T1, World, leader_and_isr, make_broker
@@ -234,9 +235,9 @@ def test_a_replica_that_a_dead_leader_takes_in_after_the_election_leads() -> Non
     world.stop_broker(1)
     read = 0
 
-    def take_in(effect: effects.Effect[Any]) -> None:
+    def take_in(effect: zk_effects.Effect[Any]) -> None:
         nonlocal read
-        if effect == effects.ReadData([paths.partition_state(T0)]):
+        if effect == zk_effects.ReadData([paths.partition_state(T0)]):
             read += 1
             if read == 1:
                 world.set_state(T0, 1, (1, 2), leader_epoch=5)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.released_partitions import process_partitions_released
@@ -22,6 +21,7 @@ from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.error_codes import BROKER_NOT_AVAILABLE, NONE, STALE_BROKER_EPOCH
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.world import World, active_of, leader_and_isr, stop_replica
@@ -74,9 +74,11 @@ class TestOneBroker:
         world, active = cluster()
         seen: list[list[tuple[int, TopicPartition, int, bool]]] = []
 
-        def look(effect: effects.Effect[object]) -> None:
+        def look(effect: zk_effects.Effect[object]) -> None:
             path = paths.partition_state(FOLLOWED)
-            if isinstance(effect, effects.Write) and path in [op.path for op in effect.operations]:
+            if isinstance(effect, zk_effects.Write) and path in [
+                op.path for op in effect.operations
+            ]:
                 seen.append(stop_replica(world.driver.sent))
 
         world.driver.before = look
@@ -144,9 +146,9 @@ class TestOneBroker:
         world, active = cluster()
         applied = False
 
-        def write_twice(effect: effects.Effect[object]) -> None:
+        def write_twice(effect: zk_effects.Effect[object]) -> None:
             nonlocal applied
-            if not isinstance(effect, effects.Write) or applied:
+            if not isinstance(effect, zk_effects.Write) or applied:
                 return
             if any(op.path == paths.partition_state(LED) for op in effect.operations):
                 applied = True

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.term import cluster_loading
 from regent.model.cluster import Address, EndPoint
 from regent.model.topic_config import BrokerFacts
 from regent.simulation.broker_znodes import encode_broker
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.brokers import decode_broker
 from regent.zk_data.operations import Create
@@ -64,7 +64,7 @@ def test_it_has_the_brokers_listeners_and_lives_as_long_as_the_session() -> None
 def test_a_node_of_somebody_else_in_its_place_that_may_not_be_read_costs_no_controller() -> None:
     world = World(served=SERVED)
     world.put(OWN, b"")
-    world.driver.before = denying(OWN, effects.ReadData)
+    world.driver.before = denying(OWN, zk_effects.ReadData)
     controller = registered(world)
     assert controller.active is not None
     world.process(controller, e.NotEligible())
@@ -149,7 +149,7 @@ def test_it_goes_together_with_the_controller() -> None:
     world.process(controller, e.NotEligible())
     assert not world.exists(OWN)
     assert world.holder() is None
-    (released,) = [x for x in world.driver.performed if isinstance(x, effects.Multi)]
+    (released,) = [x for x in world.driver.performed if isinstance(x, zk_effects.Multi)]
     assert [each.path for each in released.operations] == [
         paths.CONTROLLER_EPOCH,
         OWN,
@@ -160,6 +160,6 @@ def test_it_goes_together_with_the_controller() -> None:
 def test_if_somebody_else_deletes_it_at_that_moment_the_controller_is_handed_over() -> None:
     world = World(served=SERVED)
     controller = registered(world)
-    world.driver.before = once(effects.Multi, lambda: world.delete(OWN))
+    world.driver.before = once(zk_effects.Multi, lambda: world.delete(OWN))
     world.process(controller, e.NotEligible())
     assert world.holder() is None

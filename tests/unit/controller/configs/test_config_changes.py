@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.configs.config_changes import process_config_change
 from regent.controller.state.states import PartitionState
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from tests.unit.controller.world import World
@@ -86,7 +86,9 @@ def test_other_entities_elect_nobody(entity: str) -> None:
     world.run(process_config_change(active))
     assert online(active) == []
     assert world.driver.sent == []
-    read = {p for e in world.driver.performed if isinstance(e, effects.ReadData) for p in e.paths}
+    read = {
+        p for e in world.driver.performed if isinstance(e, zk_effects.ReadData) for p in e.paths
+    }
     assert paths.broker_config(None) not in read
 
 

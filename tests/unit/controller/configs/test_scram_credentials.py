@@ -7,7 +7,6 @@ import hmac
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
@@ -23,6 +22,7 @@ from regent.protocol.error_codes import (
     UNACCEPTABLE_CREDENTIAL,
     UNKNOWN_SERVER_ERROR,
 )
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import ConfigEntity, decode_config_change, encode_entity_config
 from regent.zk_data.scram_credentials import decode_scram_credential
@@ -112,7 +112,7 @@ def test_a_user_that_others_change_at_the_same_moment_is_read_again() -> None:
     path = paths.user_config("alice")
     world.put(path, encode_entity_config({"a": "1"}))
     world.driver.before = once(
-        effects.Multi, lambda: world.put(path, encode_entity_config({"b": "2"}))
+        zk_effects.Multi, lambda: world.put(path, encode_entity_config({"b": "2"}))
     )
     assert alter(world, active, upsertion("alice"), upsertion("bob")) == {
         "alice": EntityResult(),
@@ -127,7 +127,7 @@ def test_an_answer_that_is_lost_is_found_out() -> None:
     world, active = cluster()
     path = paths.user_config("alice")
     world.put(path, encode_entity_config({SHA_256: "former"}))
-    world.driver.after = once(effects.Multi, raising(LOST))
+    world.driver.after = once(zk_effects.Multi, raising(LOST))
     deletion = ScramDeletion("alice", SHA_256)
     assert alter(world, active, deletions=(deletion,)) == {"alice": EntityResult()}
     assert len(notified(world)) == 1
@@ -147,7 +147,7 @@ def test_a_configuration_that_cannot_be_read_is_not_replaced() -> None:
 
 def test_a_user_whose_configuration_may_not_be_written_keeps_no_other_from_being_changed() -> None:
     world, active = cluster()
-    world.driver.before = denying(paths.user_config("eve"), effects.Multi)
+    world.driver.before = denying(paths.user_config("eve"), zk_effects.Multi)
     results = alter(world, active, upsertion("alice"), upsertion("eve"), upsertion("zoe"))
     assert [results[user].error_code for user in ("alice", "eve", "zoe")] == [
         NONE,

@@ -17,6 +17,7 @@ from regent.controller.elections.auto_leader_balance import (
 from regent.controller.events import LeaderBalanceUncounted
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.world import World
 
@@ -110,7 +111,7 @@ class TestCandidates:
         if leaving:
             active.context.mark_shutting_down(1)
         check(world, active)
-        assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
+        assert not [x for x in world.driver.performed if isinstance(x, zk_effects.ReadData)]
         assert world.driver.sent == []
 
     def test_a_topic_that_is_being_deleted_is_left_out(self) -> None:
@@ -135,8 +136,8 @@ def test_a_check_writes_what_is_imbalanced_and_nothing_else() -> None:
     world = cluster(3)
     active = world.lead()
     check(world, active)
-    assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
-    (write,) = (x for x in world.driver.performed if isinstance(x, effects.Write))
+    assert not [x for x in world.driver.performed if isinstance(x, zk_effects.ReadData)]
+    (write,) = (x for x in world.driver.performed if isinstance(x, zk_effects.Write))
     assert [operation.path for operation in write.operations] == [
         paths.partition_state(TopicPartition("t", p)) for p in range(3)
     ]

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.elections.preferred_replica_election import process_replica_leader_election
 from regent.controller.state.causes import CauseKind, ChangeKind
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_preferred_replica_election
 from tests.unit.controller.driving import once
@@ -107,7 +107,7 @@ def test_a_request_that_was_replaced_meanwhile_is_carried_out_next() -> None:
     world = cluster()
     controller = world.active_controller()
     request(world, T0)
-    world.driver.before = once(effects.Write, lambda: request(world, T1))
+    world.driver.before = once(zk_effects.Write, lambda: request(world, T1))
     world.deliver(controller)
     assert leaders(world) == [1, 2]
     assert not world.exists(PATH)

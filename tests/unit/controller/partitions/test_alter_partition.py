@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -41,6 +40,7 @@ from regent.protocol.error_codes import (
     UNKNOWN_TOPIC_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.closed_client import Right, take_rights
 from tests.unit.controller.world import T0, T1, World
@@ -113,7 +113,7 @@ class TestAGrantedChange:
             request(active, change(1)),
             request(active, change(2, 1, 3, partition=1), broker_id=2),
         )
-        writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
+        writes = [x for x in world.driver.performed if isinstance(x, zk_effects.Write)]
         assert [len(write.operations) for write in writes] == [2]
 
     def test_a_reassignment_that_is_complete_with_it_goes_on_after_the_answer(self) -> None:

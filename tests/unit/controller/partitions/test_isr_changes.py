@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import cast
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.support.broker_znodes import encode_isr_change_notification
 from tests.unit.controller.driving import once
@@ -62,7 +62,7 @@ def test_a_notification_that_vanishes_meanwhile_is_no_obstacle() -> None:
     world, active = cluster()
     path = notify(world, 1, T0)
     notify(world, 2, T1)
-    world.driver.before = once(effects.ReadData, lambda: world.delete(path))
+    world.driver.before = once(zk_effects.ReadData, lambda: world.delete(path))
     world.run(process_isr_change_notification(active))
     (requests,) = world.driver.sent
     assert tuple(requests.partitions) == (T1,)

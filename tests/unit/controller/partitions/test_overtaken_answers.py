@@ -10,7 +10,7 @@ import pytest
 
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import IsrChange
-from regent.controller.effects import Effect, SendRequests, Write
+from regent.controller.effects import SendRequests
 from regent.controller.events import AnswersOvertaken
 from regent.controller.partitions.overtaken_answers import (
     INTERVAL_MS,
@@ -22,6 +22,7 @@ from regent.model.partition import TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import FENCED_LEADER_EPOCH, INVALID_UPDATE_VERSION
 from regent.zk_data import paths
+from regent.zk_data.effects import Effect, Write
 from regent.zk_data.operations import Create
 from regent.zk_data.overtaken_answers import (
     OVERTAKEN_ANSWERS,

@@ -6,7 +6,6 @@ import json
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.broker_requests import (
@@ -20,6 +19,7 @@ from regent.protocol.error_codes import (
     STALE_BROKER_EPOCH,
     UNKNOWN_SERVER_ERROR,
 )
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, active_of
@@ -68,7 +68,7 @@ def test_brokers_that_wait_together_get_a_block_each_out_of_one_write() -> None:
     world, active = cluster()
     world.driver.performed.clear()
     assert ask(world, active, 1, 2, 1) == [block(0), block(1000), block(2000)]
-    writes = [x for x in world.driver.performed if isinstance(x, effects.Write)]
+    writes = [x for x in world.driver.performed if isinstance(x, zk_effects.Write)]
     assert [len(write.operations) for write in writes] == [1]
     assert stored(world)["block_end"] == "2999"
 
@@ -76,7 +76,7 @@ def test_brokers_that_wait_together_get_a_block_each_out_of_one_write() -> None:
 def test_a_block_that_a_broker_took_meanwhile_is_not_given_again() -> None:
     world, active = cluster()
     taken = b'{"version":1,"broker":1,"block_start":"0","block_end":"999"}'
-    world.driver.before = once(effects.Write, lambda: world.put(paths.PRODUCER_ID_BLOCK, taken))
+    world.driver.before = once(zk_effects.Write, lambda: world.put(paths.PRODUCER_ID_BLOCK, taken))
     assert ask(world, active, 1) == [block(1000)]
 
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 
 import msgspec
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     Accepted,
@@ -21,6 +20,7 @@ from regent.controller.reassignment.reassignment_changes import (
 )
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData
 from regent.zk_data.reassign_partitions import (
@@ -147,7 +147,7 @@ def writes(cluster: Cluster) -> list[str]:
     return [
         operation.path
         for effect in cluster.world.driver.performed
-        if isinstance(effect, effects.Write)
+        if isinstance(effect, zk_effects.Write)
         for operation in effect.operations
         if isinstance(operation, SetData)
     ]

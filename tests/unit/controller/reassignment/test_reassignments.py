@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from regent.controller import effects
 from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,
 )
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.term.watch_check import process_watch_check
 from regent.model.partition import ReplicaAssignment
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.closed_client import Right, take_rights
@@ -147,7 +147,7 @@ class TestCompletion:
         cluster = Cluster((1, 2)).start()
         cluster.move(2, 3)
         cluster.change_isr(1, 2, 3)
-        cluster.world.driver.before = once(effects.Write, lambda: cluster.change_isr(1, 2))
+        cluster.world.driver.before = once(zk_effects.Write, lambda: cluster.change_isr(1, 2))
         cluster.world.run(process_partition_reassignment_isr_change(cluster.active, [T0]))
         assert cluster.stored().is_being_reassigned
         assert cluster.leadership() == (1, (1, 2), 1)

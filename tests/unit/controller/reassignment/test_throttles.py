@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.commands import (
     Accepted,
     AlterTopicConfig,
@@ -19,6 +18,7 @@ from regent.controller.reassignment.reassignments import abandon
 from regent.controller.term.watch_check import process_watch_check
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import decode_config_change, decode_entity_config, encode_entity_config
 from regent.zk_data.operations import SetData
@@ -93,8 +93,8 @@ def test_copies_are_throttled_before_they_begin_and_not_when_they_have_arrived()
     cluster = Cluster((1, 2), (1, 2)).start()
     throttled_at_first: list[tuple[str | None, str | None]] = []
 
-    def moves(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.Write) and any(
+    def moves(effect: zk_effects.Effect[object]) -> None:
+        if isinstance(effect, zk_effects.Write) and any(
             isinstance(op, SetData) and op.path == paths.topic("t") for op in effect.operations
         ):
             throttled_at_first.append(lists(cluster))
@@ -186,7 +186,7 @@ def test_a_look_at_what_is_throttled_writes_nothing_where_nothing_has_changed() 
     cluster.forget()
     cluster.world.driver.views.clear()
     cluster.world.run(process_watch_check(cluster.active))
-    assert not [e for e in cluster.world.driver.performed if isinstance(e, effects.Multi)]
+    assert not [e for e in cluster.world.driver.performed if isinstance(e, zk_effects.Multi)]
     assert frozenset({"t"}) not in cluster.world.driver.views
 
 
@@ -196,7 +196,7 @@ class TestInterruptions:
     def test_wherever_it_stops_no_throttle_stays(self, skip: int, is_lost: bool) -> None:
         cluster = Cluster((1, 2)).start()
         stop = raising(ZooKeeperUnavailableError("a test"))
-        hook = once(effects.Multi, stop, skip=skip)
+        hook = once(zk_effects.Multi, stop, skip=skip)
         if is_lost:
             cluster.world.driver.after = hook
         else:
@@ -262,7 +262,7 @@ class TestWhatCannotBeWritten:
     def test_a_removal_that_zookeeper_refuses_is_tried_again(self) -> None:
         cluster = Cluster((1, 2)).start()
         cluster.alter({T0: (2, 3)}, throttle=RATE)
-        cluster.world.driver.before = denying(throttled_topic("t"), effects.Multi)
+        cluster.world.driver.before = denying(throttled_topic("t"), zk_effects.Multi)
         cluster.sync(1, 2, 3)
         assert cluster.stored().replicas == (2, 3)
         cluster.fail_over()

@@ -10,6 +10,7 @@ from regent.controller.config import MissingCluster
 from regent.controller.kafka_controller import KafkaController
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.simulation.broker_znodes import encode_cluster_id
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import queues_up_again
@@ -27,8 +28,8 @@ def nowhere(**settings: object) -> World:
     return world
 
 
-def writes(world: World) -> list[effects.Multi | effects.Write]:
-    return [x for x in world.driver.performed if isinstance(x, effects.Multi | effects.Write)]
+def writes(world: World) -> list[zk_effects.Multi | zk_effects.Write]:
+    return [x for x in world.driver.performed if isinstance(x, zk_effects.Multi | zk_effects.Write)]
 
 
 def contends(world: World) -> bool:
@@ -74,7 +75,7 @@ class TestMissing:
         world = World()
         controller = world.controller()
         lost = ZooKeeperUnavailableError("no server")
-        world.driver.before = once(effects.Exists, raising(lost))
+        world.driver.before = once(zk_effects.Exists, raising(lost))
         world.process(controller, e.SessionEstablished())
         assert not contends(world)
         look_again(world, controller)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.state.context import ControllerContext
 from regent.controller.term.controller_election import (
@@ -22,6 +21,7 @@ from regent.model.errors import (
     ZooKeeperUnavailableError,
 )
 from regent.simulation.zookeeper import InMemoryClient
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create
@@ -69,21 +69,21 @@ class TestElection:
     def test_whoever_is_elected_meanwhile_stays(self) -> None:
         world = World()
         world.elect_rival(1)
-        world.driver.before = once(effects.Multi, lambda: world.elect_rival(2))
+        world.driver.before = once(zk_effects.Multi, lambda: world.elect_rival(2))
         assert stand(world) is None
         assert world.holder() == 2
         assert epoch(world)[0] == b"2"
 
     def test_an_epoch_node_that_does_not_stay_is_no_ground_to_stand_on(self) -> None:
         world = World()
-        world.driver.after = once(effects.Multi, lambda: world.delete(paths.CONTROLLER_EPOCH))
+        world.driver.after = once(zk_effects.Multi, lambda: world.delete(paths.CONTROLLER_EPOCH))
         assert stand(world) is None
         assert not world.exists(paths.CONTROLLER)
 
     def test_a_holder_that_resigns_meanwhile_leaves_it_to_the_next_attempt(self) -> None:
         world = World()
         world.elect_rival()
-        world.driver.before = once(effects.Multi, lambda: world.delete(paths.CONTROLLER))
+        world.driver.before = once(zk_effects.Multi, lambda: world.delete(paths.CONTROLLER))
         assert stand(world) is None
         assert not world.exists(paths.CONTROLLER)
         world.driver.before = lambda _: None
@@ -94,7 +94,7 @@ class TestLostAnswers:
     def test_a_transaction_that_took_place_is_found(self) -> None:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")
-        world.driver.after = once(effects.Multi, raising(LOST))
+        world.driver.after = once(zk_effects.Multi, raising(LOST))
         context = stand(world)
         assert context is not None
         assert (context.term.epoch, context.term.epoch_zk_version) == (8, 1)
@@ -103,7 +103,7 @@ class TestLostAnswers:
     def test_a_transaction_that_did_not_take_place_is_lost(self) -> None:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")
-        world.driver.before = once(effects.Multi, raising(LOST))
+        world.driver.before = once(zk_effects.Multi, raising(LOST))
         assert stand(world) is None
         assert epoch(world)[0] == b"7"
 
@@ -112,8 +112,8 @@ class TestLostAnswers:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")
 
-        def first_attempt(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.Multi):
+        def first_attempt(effect: zk_effects.Effect[object]) -> None:
+            if isinstance(effect, zk_effects.Multi):
                 world.driver.client.multi(effect.operations)
 
         world.driver.before = first_attempt
@@ -126,15 +126,15 @@ class TestLostAnswers:
         """Both would be the controller, under one epoch that fences neither."""
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")
-        world.driver.before = once(effects.Multi, lambda: world.elect_rival(CONTROLLER_ID))
+        world.driver.before = once(zk_effects.Multi, lambda: world.elect_rival(CONTROLLER_ID))
         assert stand(world) is None
         assert epoch(world)[0] == b"8"
 
     def test_when_the_look_fails_too_the_error_goes_on(self) -> None:
         world = World()
         world.put(paths.CONTROLLER_EPOCH, b"7")
-        world.driver.before = once(effects.ReadData, raising(LOST), skip=1)
-        world.driver.after = once(effects.Multi, raising(LOST))
+        world.driver.before = once(zk_effects.ReadData, raising(LOST), skip=1)
+        world.driver.after = once(zk_effects.Multi, raising(LOST))
         with pytest.raises(ZooKeeperUnavailableError):
             stand(world)
 

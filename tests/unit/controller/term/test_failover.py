@@ -12,6 +12,7 @@ from regent.model.partition import (
     LeaderAndIsr,
     TopicPartition,
 )
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Create
@@ -30,9 +31,9 @@ def cluster(*broker_ids: int, protocol: tuple[int, int] = (3, 9), **settings: ob
 
 def reading(world: World, path: str) -> int:
     """Position of the first effect after the election that reads a node, or its children."""
-    reads = (effects.ReadData, effects.ReadChildren)
+    reads = (zk_effects.ReadData, zk_effects.ReadChildren)
     performed = world.driver.performed
-    elected = next(i for i, e in enumerate(performed) if isinstance(e, effects.Multi))
+    elected = next(i for i, e in enumerate(performed) if isinstance(e, zk_effects.Multi))
     return next(
         i
         for i, e in enumerate(performed)
@@ -45,7 +46,7 @@ def writing(world: World, path: str) -> int:
     return next(
         i
         for i, e in enumerate(world.driver.performed)
-        if isinstance(e, effects.Write) and any(op.path == path for op in e.operations)
+        if isinstance(e, zk_effects.Write) and any(op.path == path for op in e.operations)
     )
 
 

@@ -17,6 +17,7 @@ from regent.controller.topics.unwatched_topics import TIMER, process_topics_unwa
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.standby.cache import StandbyCache
 from regent.standby.prepared_states import PreparedStates
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.support.broker_znodes import encode_isr_change_notification
@@ -58,7 +59,7 @@ def loaded_from(world: World) -> list[object]:
 
 
 def paths_read(world: World) -> list[str]:
-    reads = [e for e in world.driver.performed if isinstance(e, effects.ReadData)]
+    reads = [e for e in world.driver.performed if isinstance(e, zk_effects.ReadData)]
     return [path for read in reads for path in read.paths]
 
 

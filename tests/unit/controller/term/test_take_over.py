@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.simulation.zookeeper import InMemoryClient
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.brokers import encode_controller_registration
 from regent.zk_data.controller import encode_controller
@@ -113,7 +113,7 @@ def test_one_transaction_fences_the_other_and_moves_the_node_and_the_queue(
     assert active_of(standby.controller).context.term.epoch == 8
     assert standby.world.holder() == CONTROLLER_ID
     assert standby.queue() == [standby.session_id]
-    (election,) = [x for x in standby.world.driver.performed if isinstance(x, effects.Multi)]
+    (election,) = [x for x in standby.world.driver.performed if isinstance(x, zk_effects.Multi)]
     assert len(election.operations) == 5
     (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
     assert reported.fields == {"epoch": 8, "reason": "dead"}
@@ -172,7 +172,7 @@ def test_what_was_found_under_another_session_counts_no_more(standby: Standby) -
 
 
 def test_its_own_place_that_is_lost_meanwhile_takes_the_right_away(standby: Standby) -> None:
-    lost = once(effects.Multi, lambda: standby.world.delete(standby.place))
+    lost = once(zk_effects.Multi, lambda: standby.world.delete(standby.place))
     standby.world.driver.before = lost
     standby.absent(standby.other)
     assert standby.world.holder() == OTHER
@@ -183,9 +183,9 @@ def test_a_lost_answer_is_resolved_by_reading_the_owner(took_place: bool) -> Non
     standby = Standby()
     driver = standby.world.driver
     if took_place:
-        driver.after = once(effects.Multi, raising(LOST))
+        driver.after = once(zk_effects.Multi, raising(LOST))
     else:
-        driver.before = once(effects.Multi, raising(LOST))
+        driver.before = once(zk_effects.Multi, raising(LOST))
     standby.absent(standby.other)
     assert standby.world.holder() == (CONTROLLER_ID if took_place else OTHER)
     assert (standby.controller.active is not None) is took_place
@@ -201,7 +201,7 @@ class TestUnheard:
         standby.absent(standby.other, unheard=[former, another])
         assert standby.world.holder() == CONTROLLER_ID
         assert standby.queue() == [standby.session_id]
-        (election,) = [x for x in standby.world.driver.performed if isinstance(x, effects.Multi)]
+        (election,) = [x for x in standby.world.driver.performed if isinstance(x, zk_effects.Multi)]
         assert len(election.operations) == 7
         (reported,) = [r for r in standby.world.log.records if r.message.startswith("Taken over")]
         assert reported.fields == {"epoch": 8, "reason": "dead", "passed": "silent; silent"}
@@ -332,7 +332,7 @@ class TestLimits:
 
 def test_one_that_has_failed_holds_off(standby: Standby) -> None:
     error = UnexpectedZooKeeperError("NOAUTH", paths.CONTROLLER)
-    standby.world.driver.before = once(effects.ReadData, raising(error))
+    standby.world.driver.before = once(zk_effects.ReadData, raising(error))
     standby.process(e.Reelect())
     standby.absent(standby.other)
     assert standby.controller.active is None

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.brokers.announcement import (
     refuse_address_of_a_broker,
@@ -15,6 +14,7 @@ from regent.controller.brokers.announcement import (
 from regent.model.cluster import Address, Broker, EndPoint
 from regent.model.errors import UnsupportedClusterError
 from regent.simulation.broker_znodes import encode_broker
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.controller import encode_controller
 from regent.zk_data.operations import Create, SetData
@@ -143,7 +143,7 @@ def test_its_controller_is_not_taken_over_and_the_reason_is_told() -> None:
     assert controller.active is None
     assert world.holder() == 1
     assert "brokers [2]" in (controller.life.refusal or "")
-    assert not any(isinstance(x, effects.Multi) for x in world.driver.performed)
+    assert not any(isinstance(x, zk_effects.Multi) for x in world.driver.performed)
 
 
 @pytest.mark.parametrize("reason", ["brokers", "a migration", "another Regent"])

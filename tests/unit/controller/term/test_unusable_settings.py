@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.processes import queues_up_again
 from tests.unit.controller.term.test_initial_state import copy_of
@@ -21,7 +21,7 @@ def start(world: World) -> KafkaController:
 
 
 def is_elected(world: World) -> bool:
-    return any(isinstance(x, effects.Multi) for x in world.driver.performed)
+    return any(isinstance(x, zk_effects.Multi) for x in world.driver.performed)
 
 
 def with_id(controller_id: int, **settings: object) -> World:

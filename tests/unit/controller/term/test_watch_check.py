@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.kafka_controller import KafkaController
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.reassign_partitions import encode_reassign_partitions
 from tests.unit.controller.processes import denying
@@ -63,7 +63,7 @@ def test_who_may_no_longer_read_what_it_needs_gives_the_controller_up(
     world: World, closed: str
 ) -> None:
     controller = world.active_controller()
-    world.driver.before = denying(closed, effects.ReadChildren)
+    world.driver.before = denying(closed, zk_effects.ReadChildren)
     check(world, controller)
     assert controller.active is None
     assert world.holder() is None
@@ -96,8 +96,8 @@ def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: Worl
     world.create_topic("u", {0: (2, 3)})
     new = TopicPartition("u", 0)
 
-    def refuse(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.Write) and paths.partition_state(new) in [
+    def refuse(effect: zk_effects.Effect[object]) -> None:
+        if isinstance(effect, zk_effects.Write) and paths.partition_state(new) in [
             operation.path for operation in effect.operations
         ]:
             world.delete(paths.topic_partition(new))
@@ -116,7 +116,7 @@ def test_an_election_that_zookeeper_kept_from_succeeding_is_repeated(world: Worl
 def test_a_topic_that_may_be_read_again_is_read_and_watched_again(world: World) -> None:
     controller = world.active_controller()
     cluster = active_of(controller).context.cluster
-    world.driver.before = denying(paths.topic("t"), effects.ReadData)
+    world.driver.before = denying(paths.topic("t"), zk_effects.ReadData)
     world.create_topic("t", {0: (1, 2), 1: (2, 3)})
     world.deliver(controller)
     assert "t" in cluster.unreadable_topics

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.tokens.delegation_token_expiry import FIRST_CHECK_MS, REMOVED_AT_A_TIME
 from regent.model.errors import RegentError, UnexpectedZooKeeperError, ZooKeeperUnavailableError
+from regent.zk_data import effects as zk_effects
 from tests.support.broker_znodes import encode_delegation_token
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
@@ -96,7 +96,7 @@ def test_a_token_that_is_renewed_at_the_same_moment_stays() -> None:
     issue(world, "renewed", expires_in_ms=-1)
     issue(world, "z-expired", expires_in_ms=-1)
     world.driver.before = once(
-        effects.Multi, lambda: issue(world, "renewed", expires_in_ms=HOUR_MS)
+        zk_effects.Multi, lambda: issue(world, "renewed", expires_in_ms=HOUR_MS)
     )
     check(world, controller)
     assert left(world) == ["renewed"]
@@ -111,7 +111,7 @@ def test_a_token_that_is_renewed_at_the_same_moment_stays() -> None:
 def test_what_zookeeper_refuses_is_left_to_the_next_check(error: RegentError) -> None:
     world, controller = cluster()
     issue(world, "expired", expires_in_ms=-1)
-    world.driver.before = once(effects.Multi, raising(error))
+    world.driver.before = once(zk_effects.Multi, raising(error))
     check(world, controller)
     assert (left(world), notified(world)) == (["expired"], [])
     assert controller.active is not None
@@ -134,7 +134,7 @@ def test_no_token_goes_without_its_notification() -> None:
 def test_a_successor_is_not_disturbed() -> None:
     world, controller = cluster()
     issue(world, "expired", expires_in_ms=-1)
-    world.driver.before = once(effects.Multi, world.elect_rival)
+    world.driver.before = once(zk_effects.Multi, world.elect_rival)
     check(world, controller)
     assert left(world) == ["expired"]
     assert controller.active is None
@@ -154,7 +154,7 @@ def test_what_does_not_decode_or_may_not_be_read_stays_and_keeps_no_other() -> N
 
 def test_nodes_that_are_closed_to_us_are_no_reason_to_give_the_controller_up() -> None:
     world, controller = cluster()
-    world.driver.before = denying(TOKENS, effects.ReadChildren)
+    world.driver.before = denying(TOKENS, zk_effects.ReadChildren)
     check(world, controller)
     assert controller.active is not None
     assert TIMER in world.driver.timers

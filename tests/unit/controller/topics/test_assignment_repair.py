@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.model.cluster import Address
 from regent.model.partition import ReplicaAssignment
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import CONTROLLER_ID, T0, T1, World, leader_and_isr
@@ -28,8 +28,8 @@ def test_a_new_topic_is_corrected_before_its_partitions_are_born(phantom: int) -
     world.create_topic("t", {0: (phantom, 1), 1: (2, phantom)})
     corrected_first: list[bool] = []
 
-    def seen(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.Write) and any(
+    def seen(effect: zk_effects.Effect[object]) -> None:
+        if isinstance(effect, zk_effects.Write) and any(
             operation.path == paths.partition_state(T0) for operation in effect.operations
         ):
             replicas = [a.replicas for a in world.topic("t").assignments.values()]
@@ -54,7 +54,7 @@ def test_the_topic_keeps_its_id_and_what_is_added_meanwhile() -> None:
     controller = world.active_controller()
     world.create_topic("t", {0: (CONTROLLER_ID,)})
     world.driver.before = once(
-        effects.Write, lambda: world.create_topic("t", {0: (CONTROLLER_ID,), 1: (2,)})
+        zk_effects.Write, lambda: world.create_topic("t", {0: (CONTROLLER_ID,), 1: (2,)})
     )
     world.deliver(controller)
     assert {p: a.replicas for p, a in world.topic("t").assignments.items()} == {0: (1,), 1: (2,)}

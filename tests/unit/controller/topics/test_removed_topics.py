@@ -5,7 +5,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.kafka_controller import KafkaController
@@ -18,6 +17,7 @@ from regent.controller.topics.topic_changes import (
 )
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, WRITES_MAX
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.topics.test_topic_changes import cluster
 from tests.unit.controller.world import T0, T1, World, active_of
@@ -160,4 +160,4 @@ class TestReplacedTopics:
     def test_a_deletion_that_is_known_costs_nothing(self, protocol: tuple[int, int]) -> None:
         world, controller = self._active(protocol)
         world.process(controller, e.TopicNodesDeleted(("deleted", "by", "ourselves")))
-        assert not [x for x in world.driver.performed if isinstance(x, effects.ReadData)]
+        assert not [x for x in world.driver.performed if isinstance(x, zk_effects.ReadData)]

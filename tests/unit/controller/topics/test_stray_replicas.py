@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.brokers import answers
 from regent.controller.topics import stray_replica_notes
 from regent.model.partition import TopicPartition
@@ -12,6 +11,7 @@ from regent.protocol.control_requests import (
     DescribeLogDirsResponse,
 )
 from regent.protocol.error_codes import CLUSTER_AUTHORIZATION_FAILED
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import STRAY_REPLICAS, strays_on
 from tests.unit.controller.closed_client import Right, take_rights
@@ -59,7 +59,7 @@ class TestDeletion:
         world.mark_for_deletion("t", seen_by=active)
         world.driver.before = lambda effect: (
             world.put(NOTE, b"[]")  # somebody writes it between reading and writing
-            if isinstance(effect, effects.Write) and NOTE in str(effect.operations)
+            if isinstance(effect, zk_effects.Write) and NOTE in str(effect.operations)
             else None
         )
         answer(world, active, 1, T0)

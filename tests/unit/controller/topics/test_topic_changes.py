@@ -6,7 +6,6 @@ import uuid
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
@@ -14,6 +13,7 @@ from regent.controller.topics.topic_changes import (
     process_topic_change,
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent
 from tests.unit.controller.driving import once
@@ -125,7 +125,7 @@ class TestTopicIds:
         def grow() -> None:
             world.create_topic("t", {0: (1,), 1: (2,)})
 
-        world.driver.before = once(effects.Write, grow)
+        world.driver.before = once(zk_effects.Write, grow)
         world.run(process_topic_change(active))
         assert list(world.topic("t").assignments) == [0, 1]
         assert world.topic("t").topic_id == active.context.cluster.topic_ids["t"]
@@ -135,7 +135,7 @@ class TestTopicIds:
         world.create_topic("t", {0: (1,)})
         theirs = uuid.UUID(int=99)
         world.driver.before = once(
-            effects.Write, lambda: world.create_topic("t", {0: (1,)}, topic_id=theirs)
+            zk_effects.Write, lambda: world.create_topic("t", {0: (1,)}, topic_id=theirs)
         )
         world.run(process_topic_change(active))
         assert active.context.cluster.topic_ids == {"t": theirs}
@@ -186,7 +186,7 @@ class TestGrowth:
         world, active = self.grown()
         active.context.queue_topic_for_deletion("t")
         world.create_topic("t", {0: (1, 2), 1: (2, 3)})
-        gone = once(effects.ReadData, lambda: world.delete(paths.topic("t")), skip=1)
+        gone = once(zk_effects.ReadData, lambda: world.delete(paths.topic("t")), skip=1)
         world.driver.before = gone
         world.run(process_partition_modifications(active, ["t"]))
         assert not world.exists(paths.topic("t"))

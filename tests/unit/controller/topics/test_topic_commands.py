@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     TRANSIENT_REASONS,
@@ -26,6 +25,7 @@ from regent.controller.commands import (
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic_config import BrokerFacts, KafkaVersion
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
@@ -131,7 +131,7 @@ class TestGrowth:
     def test_a_concurrent_growth_wins(self) -> None:
         world, active = cluster()
         theirs = {0: (1, 2), 1: (2, 3), 2: (3, 2)}
-        world.driver.before = once(effects.Write, lambda: world.create_topic("t", theirs))
+        world.driver.before = once(zk_effects.Write, lambda: world.create_topic("t", theirs))
         assert rejected(world, active, CreatePartitions("t", 3)).reason is Reason.CONCURRENT_CHANGE
         assert world.topic("t").assignments[2] == ReplicaAssignment((3, 2))
 
@@ -239,7 +239,7 @@ class TestConfiguration:
             world.put(paths.topic_config("t"), encode_entity_config({"flush.ms": "1"}))
         theirs = {"flush.ms": "2"}
         world.driver.before = once(
-            effects.Multi,
+            zk_effects.Multi,
             lambda: world.put(paths.topic_config("t"), encode_entity_config(theirs)),
         )
         assert (
@@ -251,13 +251,13 @@ class TestConfiguration:
 
     def test_a_lost_answer_is_looked_up(self) -> None:
         world, active = cluster()
-        world.driver.after = once(effects.Multi, raising(LOST))
+        world.driver.after = once(zk_effects.Multi, raising(LOST))
         command = AlterTopicConfig("t", {"retention.ms": "9"})
         assert submit(world, active, command) == (Accepted(),)
 
     def test_a_transaction_that_did_not_take_place_is_to_be_tried_again(self) -> None:
         world, active = cluster()
-        world.driver.before = once(effects.Multi, raising(LOST))
+        world.driver.before = once(zk_effects.Multi, raising(LOST))
         refused = refusal(world, active, AlterTopicConfig("t", {"retention.ms": "9"}))
         assert refused.reason is Reason.ZOOKEEPER_UNAVAILABLE
 
@@ -275,7 +275,7 @@ class TestConfiguration:
         world, active = cluster()
         world.create_topic("u", {0: (1,)}, config={"flush.ms": "1"})
         active = world.fail_over()
-        world.driver.before = denying(paths.topic_config("u"), effects.ReadData)
+        world.driver.before = denying(paths.topic_config("u"), zk_effects.ReadData)
         described, refused = submit(
             world, active, DescribeTopicConfigs(("t", "u")), DescribeTopicConfigs(("u",))
         )
@@ -377,5 +377,5 @@ def test_the_transaction_that_created_its_node_tells_topics_without_ids_apart() 
 
 def test_a_node_that_may_not_be_read_does_not_say_that_it_is_another_one() -> None:
     world, active = cluster()
-    world.driver.before = denying(paths.topic("t"), effects.ReadData)
+    world.driver.before = denying(paths.topic("t"), zk_effects.ReadData)
     assert submit(world, active, DeleteTopic("t", czxid=77)) == (Accepted(),)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
     TRANSIENT_REASONS,
@@ -19,6 +18,7 @@ from regent.controller.commands import (
 from regent.controller.topics import topic_creation
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.model.partition import ReplicaAssignment
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.stray_replicas import strays_of
 from tests.unit.controller.driving import once, raising
@@ -169,7 +169,7 @@ class TestTogether:
         world, active = cluster()
         commands = [CreateTopic(f"t{i}", 9_000, 3) for i in range(8)]
         assert submit(world, active, *commands) == (Accepted(),) * 8
-        multis = [e for e in world.driver.performed if isinstance(e, effects.Multi)]
+        multis = [e for e in world.driver.performed if isinstance(e, zk_effects.Multi)]
         sizes = [sum(len(getattr(op, "data", b"")) for op in m.operations) for m in multis]
         assert len(multis) == 2
         assert max(sizes) < 1024 * 1024
@@ -202,7 +202,7 @@ class TestTogether:
     def test_a_topic_that_somebody_else_creates_meanwhile_is_theirs(self) -> None:
         world, active = cluster()
         world.driver.before = once(
-            effects.Multi, lambda: world.create_topic("t", {0: (3,)}, topic_id=uuid.UUID(int=9))
+            zk_effects.Multi, lambda: world.create_topic("t", {0: (3,)}, topic_id=uuid.UUID(int=9))
         )
         outcomes = submit(world, active, CreateTopic("s", 1, 1), CreateTopic("t", 1, 1))
         assert outcomes[0] == Accepted()
@@ -214,7 +214,7 @@ class TestTogether:
     def test_a_configuration_that_appears_meanwhile_is_a_concurrent_change(self) -> None:
         world, active = cluster()
         world.driver.before = once(
-            effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
+            zk_effects.Multi, lambda: world.put(paths.topic_config("t"), b'{"version":1}')
         )
         assert rejected(world, active, CreateTopic("t", 1, 1)).reason is Reason.CONCURRENT_CHANGE
         assert not world.exists(paths.topic("t"))
@@ -223,7 +223,7 @@ class TestTogether:
 class TestLostAnswers:
     def test_topics_that_were_created_are_accepted(self) -> None:
         world, active = cluster()
-        world.driver.after = once(effects.Multi, raising(LOST))
+        world.driver.after = once(zk_effects.Multi, raising(LOST))
         assert submit(world, active, CreateTopic("s", 1, 1), CreateTopic("t", 1, 1)) == (
             Accepted(),
             Accepted(),
@@ -231,7 +231,7 @@ class TestLostAnswers:
 
     def test_topics_that_were_not_are_to_be_tried_again(self) -> None:
         world, active = cluster()
-        world.driver.before = once(effects.Multi, raising(LOST))
+        world.driver.before = once(zk_effects.Multi, raising(LOST))
         refused = rejected(world, active, CreateTopic("t", 1, 1))
         assert refused.reason is Reason.ZOOKEEPER_UNAVAILABLE
         assert refused.reason in TRANSIENT_REASONS
@@ -240,7 +240,7 @@ class TestLostAnswers:
     def test_each_topic_has_its_own_fate(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(topic_creation, "TOPICS_PER_TRANSACTION", 1)
         world, active = cluster()
-        world.driver.before = once(effects.Multi, raising(LOST), skip=1)
+        world.driver.before = once(zk_effects.Multi, raising(LOST), skip=1)
         first, second, third = submit(world, active, *(CreateTopic(t, 1, 1) for t in "abc"))
         assert first == third == Accepted()
         assert isinstance(second, Rejected)

@@ -16,6 +16,7 @@ from regent.model.errors import (
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import StopReplicaPartition, StopReplicaResponse
 from regent.runtime.view_publisher import topic_view
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, stop_replica
@@ -132,7 +133,7 @@ class TestCompletion:
             world.create_topic("t", {0: (1,)}, config={"retention.ms": "2"})
             raise ZooKeeperUnavailableError("connection lost")
 
-        world.driver.after = once(effects.Multi, created_anew)
+        world.driver.after = once(zk_effects.Multi, created_anew)
         self.finish(world, active)
         assert world.exists(paths.topic("t"))
         assert world.exists(paths.topic_config("t"))
@@ -141,7 +142,7 @@ class TestCompletion:
     def test_one_topic_that_is_in_the_way_does_not_keep_the_others(self) -> None:
         world, active = cluster("t", "u")
         world.mark_for_deletion("t", "u", seen_by=active)
-        world.driver.before = once(effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
+        world.driver.before = once(zk_effects.Multi, lambda: world.put(paths.topic("u") + "/new"))
         for broker_id in BROKERS:
             answer(world, active, broker_id, *active.context.replica_states_on(broker_id))
         assert list(active.context.cluster.topics) == ["u"]
@@ -152,7 +153,7 @@ class TestCompletion:
         world, active = cluster()
         world.mark_for_deletion("t", seen_by=active)
         world.driver.before = once(
-            effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
+            zk_effects.Write, lambda: world.put(paths.topic_partitions("t") + "/7/state")
         )
         self.finish(world, active)
         assert world.exists(paths.delete_topic("t"))

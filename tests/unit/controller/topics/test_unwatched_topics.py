@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.event_merging import EventQueue
 from regent.controller.events import BrokerChange, TopicsUnwatched
 from regent.controller.topics import unwatched_topics
 from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent, WatchedEventType
 from tests.unit.controller.term.test_initial_state import copy_of
@@ -43,7 +43,7 @@ def taken_over(world: World) -> ActiveController:
     return active
 
 
-def next_part(world: World, active: ActiveController) -> list[effects.Effect[object]]:
+def next_part(world: World, active: ActiveController) -> list[zk_effects.Effect[object]]:
     """The effects of the next event, which must not wait for the one after it."""
     world.driver.performed.clear()
     world.driver.enqueued.clear()
@@ -51,11 +51,11 @@ def next_part(world: World, active: ActiveController) -> list[effects.Effect[obj
     return list(world.driver.performed)
 
 
-def topics_read(performed: list[effects.Effect[object]]) -> list[list[str]]:
+def topics_read(performed: list[zk_effects.Effect[object]]) -> list[list[str]]:
     return [
         [str(paths.topic_of(path)) for path in each.paths]
         for each in performed
-        if isinstance(each, effects.ReadData)
+        if isinstance(each, zk_effects.ReadData)
     ]
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller import events as e
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.partitions.isr_changes import read_and_announce
@@ -13,6 +12,7 @@ from regent.controller.state.states import PartitionState
 from regent.controller.transitions import partition_epochs
 from regent.controller.transitions.partition_epochs import LEFT_BEHIND, NOT_WRITABLE, SET_BACK
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData, Written, ZkError
 from regent.zk_data.topics import encode_partition_state
@@ -139,7 +139,7 @@ def test_somebody_who_writes_meanwhile_is_not_overwritten(known: int) -> None:
     world, controller = cluster(known=known)
     create_again(world, T0, T1)
     world.driver.before = once(
-        effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
+        zk_effects.Write, lambda: world.set_state(T0, 1, (1, 2), leader_epoch=5)
     )
     world.run(read_and_announce(active_of(controller), [T0, T1]))
     assert world.state_of(T0) == LeaderAndIsr(1, 5, (1, 2), 0, known + AHEAD)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.transitions import election
@@ -12,6 +11,7 @@ from regent.controller.transitions.election import ElectionStrategy
 from regent.controller.transitions.missing_states import RESTORED
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.operations import Check, SetData
@@ -86,7 +86,7 @@ class TestLaterLeader:
         active = world.load()
         world.driver.performed.clear()
         go_online(world, active, TP)
-        (write,) = [e for e in world.driver.performed if isinstance(e, effects.Write)]
+        (write,) = [e for e in world.driver.performed if isinstance(e, zk_effects.Write)]
         (operation,) = write.operations
         assert write.guard == Check(paths.CONTROLLER_EPOCH, active.context.term.epoch_zk_version)
         assert isinstance(operation, SetData)
@@ -100,7 +100,7 @@ class TestLaterLeader:
         def leader_expands_the_isr() -> None:
             world.set_state(TP, 1, (1, 3), leader_epoch=5)
 
-        world.driver.before = once(effects.Write, leader_expands_the_isr)
+        world.driver.before = once(zk_effects.Write, leader_expands_the_isr)
         assert go_online(world, active, TP) == {}
         assert world.state(TP) == LeaderAndIsr(3, 6, (3,), 1, 2)
         assert active.context.cluster.leadership[TP] == world.state(TP)
@@ -140,8 +140,8 @@ class TestLaterLeader:
             lambda: world.set_state(TP, 1, (2, 1), leader_epoch=5),
         ]
 
-        def disturb(effect: effects.Effect[object]) -> None:
-            if isinstance(effect, effects.Write) and changes:
+        def disturb(effect: zk_effects.Effect[object]) -> None:
+            if isinstance(effect, zk_effects.Write) and changes:
                 changes.pop()()
 
         world.driver.before = disturb
@@ -183,7 +183,7 @@ class TestLaterLeader:
         active = world.load()
         error = ZooKeeperUnavailableError("no server")
         # Partition 1 is new and already in the batch when the election of partition 0 fails.
-        world.driver.before = once(effects.Write, raising(error), skip=3)
+        world.driver.before = once(zk_effects.Write, raising(error), skip=3)
         with pytest.raises(ZooKeeperUnavailableError):
             go_online(world, active, TP, OTHER)
         assert active.context.partition_state(OTHER) is PartitionState.ONLINE

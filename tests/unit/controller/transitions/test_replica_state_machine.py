@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.active_controller import ActiveController
 from regent.controller.state.states import ReplicaState
 from regent.controller.transitions.replica_state_machine import without_replica
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import World, leader_and_isr
@@ -56,7 +56,7 @@ class TestOffline:
     def test_a_conflicting_change_is_read_and_decided_anew(self) -> None:
         world, active = loaded()
         world.driver.before = once(
-            effects.Write, lambda: world.set_state(TP, 1, (3, 1), leader_epoch=5)
+            zk_effects.Write, lambda: world.set_state(TP, 1, (3, 1), leader_epoch=5)
         )
         stop(world, active, 3)
         assert world.state(TP) == LeaderAndIsr(1, 6, (1,), 1, 2)

@@ -4,25 +4,24 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
 from regent.controller.brokers import broker_changes
 from regent.controller.configs import config_changes
 from regent.controller.partitions import isr_changes
 from regent.controller.transitions import partition_state_znodes
 from regent.controller.transitions.partition_state_znodes import read_partition_states
-from regent.controller.znodes.permitted_reads import read_permitted
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import TopicPartition
+from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
-from regent.zk_data.permitted_reads import UNREADABLE_MAX, UnreadableZNode
+from regent.zk_data.permitted_reads import UNREADABLE_MAX, UnreadableZNode, read_permitted
 from tests.unit.controller.world import World
 
 
 def deny(world: World, *closed: str, code: str = "NOAUTH") -> None:
     """ZooKeeper refuses every request that reads one of these nodes."""
 
-    def hook(effect: effects.Effect[object]) -> None:
-        if isinstance(effect, effects.ReadData):
+    def hook(effect: zk_effects.Effect[object]) -> None:
+        if isinstance(effect, zk_effects.ReadData):
             for path in effect.paths:
                 if path in closed:
                     raise UnexpectedZooKeeperError(code, path)
