@@ -13,8 +13,8 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from benchmarks.cluster import BROKERS, CONTROLLER_EPOCH, Cluster
 from benchmarks.errors import BenchmarkError
 from benchmarks.memory_zookeeper import MemoryZooKeeper
+from regent.admin.topic_admin import Chance
 from regent.controller import events as e
-from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.controller_state import ControllerState
 from regent.controller.kafka_controller import KafkaController

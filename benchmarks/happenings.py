@@ -4,8 +4,8 @@ from typing import Any
 
 from benchmarks.errors import BenchmarkError
 from benchmarks.event_bench import SMALL_BROKER, Bench
+from regent.admin.commands import CreateTopic
 from regent.controller import events as e
-from regent.controller.commands import CreateTopic
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,

@@ -13,6 +13,7 @@ from regent.controller.transitions.partition_state_machine import PartitionState
 from regent.controller.transitions.partition_state_znodes import read_partition_states
 from regent.model.cluster import Broker
 from regent.model.partition import LeaderAndIsr, TopicPartition
+from regent.model.topic import TOPIC_IDS_SINCE
 from regent.zk_data import paths
 from regent.zk_data.controller import decode_controller
 from regent.zk_data.reassign_partitions import decode_reassign_partitions
@@ -45,7 +46,7 @@ def check_converged(world: World) -> None:
     for broker in world.brokers.values():
         if broker.is_running:
             _check_broker(world, broker, loaded, process)
-    if world.protocol >= cluster_loading.TOPIC_IDS_SINCE:
+    if world.protocol >= TOPIC_IDS_SINCE:
         without = [t for t in loaded.cluster.topics if t not in loaded.cluster.topic_ids]
         require(not without, f"topics without an id: {without}")
 
@@ -339,7 +340,7 @@ def _check_broker(
             continue
         known = loaded.cluster.topic_ids.get(tp.topic)
         has_topic = loaded.cluster.has_topic(tp.topic)
-        knows_ids = world.protocol >= cluster_loading.TOPIC_IDS_SINCE and has_topic
+        knows_ids = world.protocol >= TOPIC_IDS_SINCE and has_topic
         require(
             not knows_ids or log.topic_id == known or loaded.is_topic_queued_for_deletion(tp.topic),
             f"{broker} has {tp} under the id {log.topic_id}, it is {known}",

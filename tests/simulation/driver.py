@@ -11,9 +11,9 @@ import uuid
 from collections.abc import Coroutine
 from typing import TYPE_CHECKING, Any
 
+from regent.admin.topic_admin import Chance
 from regent.controller import effects as fx
 from regent.controller import events as e
-from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController

@@ -7,12 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regent.controller.commands import (
-    Accepted,
-    ControlledShutdown,
-    ControlledShutdownResult,
-    Outcome,
-)
+from regent.admin.commands import Accepted, Outcome
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.controller.events import ControlledShutdownReceived, IsrChangesMade
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import PartitionState

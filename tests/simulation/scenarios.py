@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from regent.controller import events as e
-from regent.controller.commands import (
+from regent.admin.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
     CreatePartitions,
@@ -12,6 +11,7 @@ from regent.controller.commands import (
     ElectionType,
     ElectLeaders,
 )
+from regent.controller import events as e
 from regent.controller.state.states import ReplicaState
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.model.topic_config import BrokerFacts

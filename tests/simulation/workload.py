@@ -5,12 +5,10 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING
 
-from regent.controller import events as e
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -20,6 +18,8 @@ from regent.controller.commands import (
     PartitionResult,
     ReassignTopic,
 )
+from regent.controller import events as e
+from regent.controller.commands import Command
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import NONE

@@ -9,18 +9,17 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
+from regent.admin.commands import (
+    Accepted,
+    AlterPartitionReassignments,
+    ElectionType,
+    ElectLeaders,
+    PartitionResult,
+)
 from regent.app import controller_config
 from regent.connections.client_settings import channel_settings, zookeeper_settings
 from regent.connections.real_connections import real_connections
-from regent.controller.commands import (
-    Accepted,
-    AlterPartitionReassignments,
-    Command,
-    ElectionType,
-    ElectLeaders,
-    ListPartitionReassignments,
-    PartitionResult,
-)
+from regent.controller.commands import Command, ListPartitionReassignments
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.observability.metrics import EventMetrics
 from regent.servers.kafka_endpoint import KafkaEndpoint

@@ -13,7 +13,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from regent.controller.commands import Command, DescribeTopicConfigs, Outcome
+from regent.admin.commands import DescribeTopicConfigs, Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
 from regent.observability.metrics import EventMetrics

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from regent.controller.commands import Command, Outcome
+from regent.admin.commands import Outcome
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView
 
 

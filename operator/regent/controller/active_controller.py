@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
-
+from regent.admin.topic_admin import Chance, TopicAdmin
 from regent.controller.config import ControllerConfig
 from regent.controller.state.context import ControllerContext
 from regent.controller.topics.topic_deletion_manager import TopicDeletionManager
 from regent.controller.transitions.partition_state_machine import PartitionStateMachine
+from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import ReplicaStateMachine
 from regent.model.log import StructuredLog
-
-
-class Chance:
-    """Randomness that is passed in, so that a simulation replays.
-
-    Attributes:
-        below: Returns a number from 0 up to, but not including, its argument.
-        topic_id: Returns a new topic id.
-    """
-
-    def __init__(self, below: Callable[[int], int], topic_id: Callable[[], uuid.UUID]) -> None:
-        self.below = below
-        self.topic_id = topic_id
 
 
 class ActiveController:
@@ -50,3 +36,22 @@ class ActiveController:
             log=log,
             waits_for_brokers=config.deletion_waits_for_brokers,
         )
+
+
+def topic_admin(active: ActiveController) -> TopicAdmin:
+    """What a controller writes topics with, now."""
+    context, config = active.context, active.config
+    return TopicAdmin(
+        cluster=context.cluster,
+        broker_facts=context.broker_facts,
+        guard=epoch_guard(context),
+        inter_broker_protocol=context.cluster.inter_broker_protocol,
+        live=context.live_broker_ids,
+        cordoned=context.cordoned_brokers,
+        deleting=context.topics_to_be_deleted,
+        throttled=context.throttles.topics,
+        default_replication_factor=config.default_replication_factor,
+        jute_max_buffer=config.jute_max_buffer,
+        chance=active.chance,
+        log=active.log,
+    )

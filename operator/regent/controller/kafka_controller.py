@@ -10,8 +10,10 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import islice
 from typing import Any, Final
 
+from regent.admin.commands import Outcome
+from regent.admin.topic_admin import Chance
 from regent.controller import events as e
-from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import (
     abandoned_shutdowns,
     answers,
@@ -20,9 +22,9 @@ from regent.controller.brokers import (
     own_registration,
     refusal_repair,
     released_partitions,
+    reported_facts,
     unassigned_replicas,
 )
-from regent.controller.commands import Outcome
 from regent.controller.config import ControllerConfig
 from regent.controller.configs import config_changes
 from regent.controller.effects import CurrentTime, Respond
@@ -46,7 +48,6 @@ from regent.controller.tokens import delegation_token_expiry
 from regent.controller.topics import (
     topic_changes,
     topic_commands,
-    topic_configuration,
     unwatched_topics,
 )
 from regent.model.active_regent import ActiveRegent
@@ -159,7 +160,7 @@ async def _channel_failed(active: ActiveController, event: e.ChannelFailed) -> N
 
 
 async def _broker_facts_learned(active: ActiveController, event: e.BrokerFactsLearned) -> None:
-    await topic_configuration.process_broker_facts(active, event.broker_epoch, event.facts)
+    await reported_facts.process_broker_facts(active, event.broker_epoch, event.facts)
     await own_registration.settle(active)
     if active.context.broker_facts.deletions_wait:
         await topic_changes.process_topic_deletion(active)

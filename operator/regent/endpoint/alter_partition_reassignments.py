@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from regent.controller.commands import Accepted, AlterPartitionReassignments, PartitionResult
+from regent.admin.commands import Accepted, AlterPartitionReassignments, PartitionResult
 from regent.controller.view import ClusterView
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import AdminHandler

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from regent.admin.commands import Accepted
 from regent.controller.commands import (
-    Accepted,
     AlterUserScramCredentials,
     EntityResult,
     ScramDeletion,

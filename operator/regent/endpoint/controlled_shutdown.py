@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from kio.schema.errors import ErrorCode
 
-from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.admin.commands import Accepted
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.endpoint.handling import Handler
 from regent.model.partition import NO_EPOCH, TopicPartition
 from regent.protocol.entities.controlled_shutdown import CONTROLLED_SHUTDOWN_RESPONSE

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any, Final
 
-from regent.controller.commands import CreatePartitions
+from regent.admin.commands import CreatePartitions
 from regent.controller.view import ClusterView
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.create_topics import is_led

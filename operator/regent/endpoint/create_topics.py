@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
-from regent.controller.commands import CreateTopic
+from regent.admin.commands import CreateTopic
 from regent.controller.topic_defaults import TopicDefaults, topic_defaults
 from regent.controller.view import ClusterView, TopicView
 from regent.endpoint.authorization import PeerAccess

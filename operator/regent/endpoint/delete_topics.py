@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple
 
-from regent.controller.commands import DeleteTopic, Outcome, Reason, Rejected
+from regent.admin.commands import DeleteTopic, Outcome, Reason, Rejected
 from regent.controller.view import ClusterView
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import MutationHandler

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
+from regent.admin.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import AdminHandler
 from regent.endpoint.refusals import (

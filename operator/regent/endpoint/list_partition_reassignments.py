@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from regent.controller.commands import Accepted, ListPartitionReassignments
+from regent.admin.commands import Accepted
+from regent.controller.commands import ListPartitionReassignments
 from regent.endpoint.authorization import PeerAccess
 from regent.endpoint.handling import AdminHandler
 from regent.endpoint.refusals import DONE, ApiError, error_of, fields_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from regent.controller.commands import Accepted, Outcome, Reason
+from regent.admin.commands import Accepted, Outcome, Reason
 from regent.protocol.error_codes import (
     INVALID_CONFIG,
     INVALID_PARTITIONS,

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from regent.controller.commands import Outcome, Reason, Rejected
+from regent.admin.commands import Outcome, Reason, Rejected
 from regent.controller.view import ClusterView, TopicView
 from regent.endpoint.refusals import ApiError, error_of
 from regent.model.topic import (

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     DescribeTopicConfigs,

@@ -10,7 +10,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-from regent.controller.commands import CordonBrokers, Rejected
+from regent.admin.commands import CordonBrokers, Rejected
 from regent.controller.view import ClusterView
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.work_queue import backoff_s

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
     DescribeTopicConfigs,

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
-from regent.controller.commands import Accepted, Outcome, ResourceCommand
+from regent.admin.commands import Accepted, Outcome, ResourceCommand
 from regent.controller.view import ClusterView
 from regent.kube.settings import KubeSettings
 from regent.kube.work_queue import BACKOFF_MAX_S, backoff_s

@@ -7,11 +7,7 @@ import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from regent.controller.commands import (
-    AlterPartitionReassignments,
-    ReassignTopic,
-    ResourceCommand,
-)
+from regent.admin.commands import AlterPartitionReassignments, ReassignTopic, ResourceCommand
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.request import SentMove

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from regent.controller.commands import AlterPartitionReassignments, Outcome, Rejected
+from regent.admin.commands import AlterPartitionReassignments, Outcome, Rejected
 from regent.kube.memory import ObjectMemory, StatusT
 from regent.kube.work_queue import backoff_s
 from regent.model.partition import TopicPartition

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
-from regent.controller.commands import ResourceCommand
+from regent.admin.commands import ResourceCommand
 from regent.controller.view import ClusterView
 from regent.kube.command_batcher import CommandsOutdatedError
 from regent.kube.errors import (

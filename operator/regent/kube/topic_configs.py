@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from regent.controller.commands import AlterTopicConfig
+from regent.admin.commands import AlterTopicConfig
 from regent.controller.view import ClusterView
 
 

@@ -6,7 +6,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     CreateTopic,
     DeleteTopic,

@@ -11,6 +11,9 @@ from typing import Final
 ZERO_TOPIC_ID: Final = uuid.UUID(int=0)
 """On the wire: no topic id is known."""
 
+TOPIC_IDS_SINCE: Final = (2, 8)
+"""inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
+
 MAX_TOPIC_NAME_LENGTH: Final = 249
 
 BROKER_CREATED_TOPICS: Final[Mapping[str, str]] = {

@@ -13,7 +13,7 @@ import enum
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
-from regent.controller.commands import ResourceCommand
+from regent.admin.commands import ResourceCommand
 from regent.planning.orders import PlanningOrder
 
 StatusT = TypeVar("StatusT")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final, Generic, Protocol, TypeVar
 
-from regent.controller.commands import Outcome, ResourceCommand
+from regent.admin.commands import Outcome, ResourceCommand
 from regent.controller.view import ClusterView
 from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker

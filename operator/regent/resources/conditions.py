@@ -55,7 +55,7 @@ class ConditionStatus(enum.StrEnum):
 class ConditionReason(enum.StrEnum):
     """Every reason a condition can carry, with its meaning as ``documentation``.
 
-    The refusals of the controller (``regent.controller.commands.Reason``) appear here under the
+    The refusals of the controller (``regent.admin.commands.Reason``) appear here under the
     same names.
     """
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regent.controller.commands import Outcome, not_controller
+from regent.admin.commands import Outcome
+from regent.controller.commands import not_controller
 from regent.controller.events import ControllerEvent, requests_of
 
 

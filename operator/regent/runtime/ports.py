@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Protocol
 
+from regent.admin.commands import Outcome
 from regent.controller.broker_requests import (
     AllocateProducerIdsRequest,
     AllocateProducerIdsResponse,
     AlterPartitionRequest,
     AlterPartitionResponse,
 )
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import Any, Final
 
+from regent.admin.commands import Outcome
 from regent.controller import events as e
 from regent.controller.broker_requests import (
     AllocateProducerIdsRequest,
@@ -14,7 +15,7 @@ from regent.controller.broker_requests import (
     AlterPartitionResponse,
     Asked,
 )
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView, TopicView
 from regent.protocol.error_codes import UNKNOWN_SERVER_ERROR
 from regent.runtime.topic_waits import TopicWaits

@@ -17,8 +17,8 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
+from regent.admin.topic_admin import Chance
 from regent.cluster.cache import ClusterCache
-from regent.controller.active_controller import Chance
 from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.state.cluster_state import ClusterState

@@ -9,7 +9,8 @@ import asyncio
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
 
-from regent.controller.commands import Command, Outcome
+from regent.admin.commands import Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.view import ClusterView
 from regent.observability.http import JsonAnswer

@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
+from regent.admin.topic_admin import Chance
 from regent.controller import events as e
-from regent.controller.active_controller import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.controller_state import ControllerState
 from regent.controller.kafka_controller import KafkaController

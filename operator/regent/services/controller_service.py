@@ -14,9 +14,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 
+from regent.admin.commands import Outcome
 from regent.controller import events as e
 from regent.controller.brokers.announcement import listeners_not_served
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.controller_state import ControllerState
 from regent.controller.view import ClusterView

@@ -10,8 +10,9 @@ import asyncio
 from collections.abc import Callable, Sequence
 from typing import Any, Final, NamedTuple
 
+from regent.admin.commands import Outcome
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.effects import AskElections, AskReassignments
 from regent.runtime.interpreter import Interpreter, Process
 from regent.steering.commands import is_asked

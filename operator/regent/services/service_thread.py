@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from regent.controller.commands import Command, Outcome, not_controller
+from regent.admin.commands import Outcome
+from regent.controller.commands import Command, not_controller
 from regent.network.lookup_loop import LookupLoop
 from regent.runtime.command_reply import CommandReply
 

@@ -8,7 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
-from regent.controller.commands import Accepted, ControlledShutdown
+from regent.admin.commands import Accepted
+from regent.controller.commands import ControlledShutdown
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.partition import NO_LEADER, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.planning.snapshot import Snapshot, SnapshotPartition

@@ -10,11 +10,12 @@ import uuid
 from collections.abc import Mapping
 from typing import Any, Final
 
+from regent.admin.commands import Outcome
+from regent.admin.topic_admin import Chance
 from regent.controller import effects as fx
 from regent.controller import events as e
-from regent.controller.active_controller import Chance
 from regent.controller.broker_requests import AlterPartitionResponse, Asked
-from regent.controller.commands import Command, Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.event_merging import EventQueue
 from regent.controller.kafka_controller import KafkaController

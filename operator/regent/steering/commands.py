@@ -12,11 +12,9 @@ import itertools
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
-    Command,
     CreatePartitions,
     DeleteTopic,
     ElectLeaders,
@@ -26,6 +24,9 @@ from regent.controller.commands import (
     ReassignTopic,
     Rejected,
 )
+from regent.admin.topic_refusals import refused_by_zookeeper
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import Command
 from regent.controller.effects import AskElections, AskReassignments
 from regent.controller.reassignment import throttles
 from regent.controller.reassignment.reassignment_commands import (
@@ -34,7 +35,6 @@ from regent.controller.reassignment.reassignment_commands import (
     throttle_moves,
 )
 from regent.controller.topics.topic_commands import process_commands
-from regent.controller.topics.topic_refusals import refused_by_zookeeper
 from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,

@@ -11,9 +11,11 @@ import contextlib
 from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any
 
+from regent.admin.commands import Outcome, Reason, Rejected
+from regent.admin.topic_admin import Chance
 from regent.cluster.known_broker_facts import KnownBrokerFacts
-from regent.controller.active_controller import ActiveController, Chance
-from regent.controller.commands import Command, Outcome, Reason, Rejected
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.effects import (
     InterBrokerProtocol,

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.admin.commands import Accepted
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.protocol.error_codes import NONE, STALE_BROKER_EPOCH
 from regent.services.controller_service import ControllerService
 from regent.zk_data.broker_notes import SHUTTING_DOWN

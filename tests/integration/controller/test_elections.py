@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from regent.controller.commands import ElectionType
+from regent.admin.commands import ElectionType
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import (
     ELECTION_NOT_NEEDED,

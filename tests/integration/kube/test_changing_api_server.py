@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import DeleteTopic
+from regent.admin.commands import DeleteTopic
 from sandbox import KubernetesApi
 from tests.integration.kube.conftest import (
     Namespace,

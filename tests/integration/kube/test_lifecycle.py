@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from regent.controller.commands import AlterTopicConfig, CreatePartitions, CreateTopic
+from regent.admin.commands import AlterTopicConfig, CreatePartitions, CreateTopic
 from regent.kube.operator import KubeOperator
 from regent.model.topic import topic_id_from_text
 from regent.resources.kafka_topic import FINALIZER

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, AlterPartitionReassignments
+from regent.admin.commands import Accepted, AlterPartitionReassignments
 from regent.kube.client import KubeClient
 from regent.kube.event_recorder import EventRecorder
 from regent.kube.object_cache import CachedObject, ObjectKey

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from regent.controller.commands import CreateTopic
+from regent.admin.commands import CreateTopic
 from regent.kube.client import KubeClient
 from regent.kube.listing import list_objects
 from regent.kube.settings import KubeSettings

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import pytest
 from prometheus_client import CollectorRegistry
 
-from regent.controller.commands import Command, CreateTopic, Outcome
+from regent.admin.commands import CreateTopic, Outcome
+from regent.controller.commands import Command
 from regent.model.topic import topic_id_to_text
 from sandbox import KubernetesApi
 from tests.integration.kube.conftest import (

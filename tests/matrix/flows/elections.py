@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from regent.controller.commands import ElectionType
+from regent.admin.commands import ElectionType
 from regent.model.partition import TopicPartition
 from regent.protocol.error_codes import ELECTION_NOT_NEEDED, NONE, PREFERRED_LEADER_NOT_AVAILABLE
 from tests.matrix.flow import Flow, Stage

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from regent.controller.commands import ElectionType, ElectLeaders
+from regent.admin.commands import ElectionType, ElectLeaders
 from regent.controller.events import CommandsReceived
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import TopicPartition

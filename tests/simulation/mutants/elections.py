@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from regent.admin.commands import ElectionType
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import ElectionType
 from regent.controller.elections import (
     auto_leader_balance,
     leader_election,

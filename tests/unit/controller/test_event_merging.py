@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from regent.admin.commands import CreateTopic
 from regent.controller import events as e
-from regent.controller.commands import ControlledShutdown, CreateTopic
+from regent.controller.commands import ControlledShutdown
 from regent.controller.event_merging import EventQueue
 from regent.protocol.control_requests import (
     LeaderAndIsrResponse,

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
-from regent.controller import events as e
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
-    Command,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     Reason,
     Rejected,
 )
+from regent.controller import effects
+from regent.controller import events as e
+from regent.controller.commands import Command
 from regent.controller.kafka_controller import KafkaController
 from regent.model.active_regent import ActiveRegent, ServedResources
 from regent.model.errors import (

@@ -11,19 +11,21 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 
-from regent.controller import events as e
-from regent.controller.commands import (
+from regent.admin.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
-    AlterUserScramCredentials,
-    Command,
-    ControlledShutdown,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     ElectionType,
     ElectLeaders,
     ReassignTopic,
+)
+from regent.controller import events as e
+from regent.controller.commands import (
+    AlterUserScramCredentials,
+    Command,
+    ControlledShutdown,
     ScramUpsertion,
 )
 from regent.controller.kafka_controller import KafkaController

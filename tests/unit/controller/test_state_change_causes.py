@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from regent.admin.commands import DescribeTopicConfigs
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import Cause, CauseKind, ChangeKind
 from regent.controller.state.state_change_trail import StateChange

@@ -6,7 +6,8 @@ import uuid
 from collections.abc import Coroutine, Iterable, Mapping
 from typing import Any, TypeVar
 
-from regent.controller.active_controller import ActiveController, Chance
+from regent.admin.topic_admin import Chance
+from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.config import ControllerConfig
 from regent.controller.events import ControllerEvent, Eligible, Startup

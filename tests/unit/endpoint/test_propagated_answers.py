@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from regent.controller.commands import ElectionType
+from regent.admin.commands import ElectionType
 from regent.controller.view import ClusterView
 from regent.model.partition import LeaderAndIsr, TopicPartition
 from regent.protocol.served_apis import (

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
-    Command,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
@@ -20,6 +19,7 @@ from regent.controller.commands import (
     Rejected,
     TopicCommand,
 )
+from regent.controller.commands import Command
 from regent.kube.command_batcher import (
     BATCH_SIZE_MAX,
     BATCH_WAIT_S,

@@ -11,12 +11,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from regent.controller.commands import (
-    Accepted,
-    AlterPartitionReassignments,
-    CordonBrokers,
-    CreateTopic,
-)
+from regent.admin.commands import Accepted, AlterPartitionReassignments, CordonBrokers, CreateTopic
 from regent.kube.kind_wiring import KindSurroundings, serve_broker_drains
 from regent.kube.object_cache import ObjectKey
 from regent.kube.partition_reassignments import ReassignmentIndex

@@ -7,7 +7,7 @@ import copy
 import msgspec
 import pytest
 
-from regent.controller.commands import CreateTopic
+from regent.admin.commands import CreateTopic
 from regent.kube.errors import KubeUnavailableError
 from regent.model.topic import topic_id_to_text
 from tests.support.present import present

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regent.controller.commands import AlterPartitionReassignments
+from regent.admin.commands import AlterPartitionReassignments
 from regent.kube.moving_partitions import MoveNews, MovingPartitions
 from regent.reconcile.reassignments.request import SentMove
 from tests.unit.reconcile.reassignments.reassigning import moved, orders, tp

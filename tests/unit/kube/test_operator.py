@@ -11,13 +11,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import (
-    Accepted,
-    AlterTopicConfig,
-    Command,
-    DescribeTopicConfigs,
-    Outcome,
-)
+from regent.admin.commands import Accepted, AlterTopicConfig, DescribeTopicConfigs, Outcome
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.errors import (
     KubeApiError,

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
-    Command,
     DescribeTopicConfigs,
     Outcome,
     PartitionResult,
     Reason,
     Rejected,
 )
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView
 from regent.kube.claim_index import ClaimIndex
 from regent.kube.command_batcher import CommandBatcher

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from regent.controller.commands import AlterPartitionReassignments
+from regent.admin.commands import AlterPartitionReassignments
 from regent.kube.kind_wiring import serve_partition_reassignments
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
     CreateTopic,

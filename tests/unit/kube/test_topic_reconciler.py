@@ -9,7 +9,7 @@ from datetime import timedelta
 import msgspec
 import pytest
 
-from regent.controller.commands import CreateTopic, DeleteTopic
+from regent.admin.commands import CreateTopic, DeleteTopic
 from regent.kube.errors import (
     KubeSchemaError,
 )

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import AlterTopicConfig
+from regent.admin.commands import AlterTopicConfig
 from regent.kube.kind_wiring import (
     serve_broker_drains,
     serve_kafka_topics,

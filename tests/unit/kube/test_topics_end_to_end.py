@@ -8,11 +8,7 @@ from functools import partial
 
 import pytest
 
-from regent.controller.commands import (
-    Accepted,
-    AlterPartitionReassignments,
-    DescribeTopicConfigs,
-)
+from regent.admin.commands import Accepted, AlterPartitionReassignments, DescribeTopicConfigs
 from regent.kube.kind_wiring import serve_kafka_topics
 from regent.model.partition import TopicPartition
 from regent.reconcile.topics.replica_planning import MOVING_IN_CLUSTER

@@ -11,7 +11,8 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry
 
-from regent.controller.commands import Accepted, Command, CreateTopic, Outcome
+from regent.admin.commands import Accepted, CreateTopic, Outcome
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.kube.command_batcher import CommandBatcher
 from regent.kube.event_recorder import EventRecorder

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, TypeVar
 
-from regent.controller.commands import CreateTopic, Outcome, ResourceCommand
+from regent.admin.commands import CreateTopic, Outcome, ResourceCommand
 from regent.controller.view import ClusterView, PartitionHealth, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic import topic_id_to_text

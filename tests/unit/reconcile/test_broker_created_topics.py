@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import AlterTopicConfig, CreateTopic
+from regent.admin.commands import AlterTopicConfig, CreateTopic
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.model.topic_config import BrokerFacts

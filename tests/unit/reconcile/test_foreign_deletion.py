@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import AlterTopicConfig, CreateTopic
+from regent.admin.commands import AlterTopicConfig, CreateTopic
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic
+from regent.admin.commands import Accepted, CreateTopic
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.reconcile.topics.kind import KAFKA_TOPIC
 from regent.reconcile.topics.planning import plan_topic

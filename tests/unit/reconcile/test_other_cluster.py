@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import CreateTopic
+from regent.admin.commands import CreateTopic
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.plan import TopicPlan

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
+from regent.admin.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction

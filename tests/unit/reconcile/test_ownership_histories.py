@@ -14,7 +14,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
     CreatePartitions,

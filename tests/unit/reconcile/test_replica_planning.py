@@ -7,7 +7,7 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.controller.topics.replica_assignment import BrokerRack, Pattern, assign_replicas
+from regent.admin.replica_assignment import BrokerRack, Pattern, assign_replicas
 from regent.controller.view import PartitionView, TopicView
 from regent.reconcile.topics.replica_planning import (
     MOVING_AT_A_TIME,

@@ -7,11 +7,7 @@ from collections.abc import Mapping
 import msgspec
 import pytest
 
-from regent.controller.commands import (
-    AlterTopicConfig,
-    CreatePartitions,
-    ReassignTopic,
-)
+from regent.admin.commands import AlterTopicConfig, CreatePartitions, ReassignTopic
 from regent.controller.view import ClusterView, TopicView
 from regent.model.cluster import Broker
 from regent.model.topic_config import BrokerFacts

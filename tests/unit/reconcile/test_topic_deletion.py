@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
+from regent.admin.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import ClusterView, PartitionHealth, TopicView
 from regent.model.topic import topic_id_to_text
 from regent.reconcile.plan import FinalizerAction, Plan

@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from regent.controller.commands import AlterTopicConfig
+from regent.admin.commands import AlterTopicConfig
 from regent.reconcile.plan import FinalizerAction
 from regent.reconcile.topics.planning import plan_topic
 from regent.resources.kafka_topic_status import Ownership

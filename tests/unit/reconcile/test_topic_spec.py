@@ -7,13 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import (
-    AlterTopicConfig,
-    CreatePartitions,
-    CreateTopic,
-    Reason,
-    Rejected,
-)
+from regent.admin.commands import AlterTopicConfig, CreatePartitions, CreateTopic, Reason, Rejected
 from regent.controller.view import ClusterView, TopicView
 from regent.model.topic_config import BrokerFacts
 from regent.reconcile.plan import FinalizerAction

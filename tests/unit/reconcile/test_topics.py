@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
     CreatePartitions,

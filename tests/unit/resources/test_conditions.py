@@ -4,7 +4,7 @@ import re
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
-from regent.controller.commands import Reason
+from regent.admin.commands import Reason
 from regent.resources.conditions import (
     MAX_MESSAGE_LENGTH,
     Condition,

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
+from regent.admin.commands import CreateTopic, Reason
 from regent.controller import events as e
-from regent.controller.commands import CreateTopic, Reason
 from regent.controller.controller_state import ControllerState
 from regent.controller.event_merging import EventQueue
 from regent.runtime import controller_event_manager

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from regent.controller.commands import DescribeTopicConfigs, not_controller
+from regent.admin.commands import DescribeTopicConfigs
+from regent.controller.commands import not_controller
 from tests.support.live_controller import LiveController
 from tests.support.simulated_cluster import SimulatedCluster
 

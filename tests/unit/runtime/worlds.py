@@ -6,7 +6,7 @@ import asyncio
 import uuid
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
-from regent.controller.active_controller import Chance
+from regent.admin.topic_admin import Chance
 from regent.controller.config import ControllerConfig
 from regent.controller.events import ControllerEvent
 from regent.controller.kafka_controller import KafkaController

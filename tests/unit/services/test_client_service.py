@@ -8,8 +8,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from regent.admin.commands import DescribeTopicConfigs
 from regent.app import client_service
-from regent.controller.commands import DescribeTopicConfigs, not_controller
+from regent.controller.commands import not_controller
 from regent.controller.config import ControllerConfig
 from regent.model.errors import ConfigurationError
 from regent.services.client_service import ClientService

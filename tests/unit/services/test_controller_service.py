@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 from prometheus_client import CollectorRegistry
 
+from regent.admin.commands import DescribeTopicConfigs
 from regent.connections.real_connections import real_connections
 from regent.controller import events as e
-from regent.controller.commands import DescribeTopicConfigs, not_controller
+from regent.controller.commands import not_controller
 from regent.controller.config import ControllerConfig
 from regent.model.cluster import Address
 from regent.model.partition import TopicPartition

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from regent.controller.commands import Command, Outcome
+from regent.admin.commands import Outcome
+from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.reassignment.algebra import cancelled, reassign_to
 from regent.controller.view import ClusterView

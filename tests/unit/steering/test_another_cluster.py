@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller.commands import DeleteTopic, Rejected
+from regent.admin.commands import DeleteTopic, Rejected
 from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import paths
 from regent.zk_data.operations import Create, Delete, SetData

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from regent.cluster.reads import WATCHED
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
@@ -24,6 +23,7 @@ from regent.controller.commands import (
     ReassignTopic,
     Rejected,
 )
+from regent.cluster.reads import WATCHED
 from regent.controller.view import PartitionHealth
 from regent.model.errors import (
     BrokerNotControllerError,

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     AlterTopicConfig,
-    Command,
     CordonBrokers,
     CreatePartitions,
     CreateTopic,
@@ -25,6 +24,7 @@ from regent.controller.commands import (
     ReassignTopic,
     Rejected,
 )
+from regent.controller.commands import Command
 from regent.controller.view import ClusterView, TopicView
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (

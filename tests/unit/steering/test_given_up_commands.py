@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 
-from regent.controller.commands import Accepted, CreateTopic, Rejected
+from regent.admin.commands import Accepted, CreateTopic, Rejected
 from regent.runtime.command_reply import CommandReply
 from regent.zk_data import paths
 from tests.unit.steering.client_world import ClientWorld

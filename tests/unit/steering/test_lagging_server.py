@@ -3,12 +3,7 @@ answers is older than what others have written."""
 
 from __future__ import annotations
 
-from regent.controller.commands import (
-    Accepted,
-    CreatePartitions,
-    DeleteTopic,
-    Rejected,
-)
+from regent.admin.commands import Accepted, CreatePartitions, DeleteTopic, Rejected
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import Delete

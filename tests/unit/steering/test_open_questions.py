@@ -7,10 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
-    Command,
     CreateTopic,
     ElectionType,
     ElectLeaders,
@@ -19,6 +18,7 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller.commands import Command
 from regent.model.partition import TopicPartition
 from regent.services.open_questions import MAX_QUESTIONS
 from regent.zk_data import paths

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller.commands import AlterPartitionReassignments, Rejected
+from regent.admin.commands import AlterPartitionReassignments, Rejected
 from regent.model.errors import (
     BrokerQuestionError,
     BrokerRefusedError,

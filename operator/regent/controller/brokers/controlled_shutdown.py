@@ -15,13 +15,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from regent.admin.commands import Accepted
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import broker_notes
 from regent.controller.brokers.abandoned_shutdowns import expect_the_end
 from regent.controller.brokers.broker_changes import process_broker_change
 from regent.controller.brokers.partition_release import release_partitions, with_successors
 from regent.controller.brokers.released_partitions import expect_partitions_released
-from regent.controller.commands import Accepted, ControlledShutdown, ControlledShutdownResult
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext
 from regent.model.cluster import Broker

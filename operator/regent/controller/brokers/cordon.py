@@ -7,10 +7,9 @@ context, for the term: nothing of it can be left behind in ZooKeeper when nobody
 
 from __future__ import annotations
 
+from regent.admin.commands import Accepted, CordonBrokers
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Accepted, CordonBrokers
 from regent.controller.effects import PublishView
-from regent.controller.topics.replica_assignment import BrokerRack
 
 
 async def cordon_brokers(active: ActiveController, command: CordonBrokers) -> Accepted:
@@ -23,23 +22,3 @@ async def cordon_brokers(active: ActiveController, command: CordonBrokers) -> Ac
         )
         await PublishView(frozenset())
     return Accepted()
-
-
-def brokers_for_new_replicas(
-    active: ActiveController, *, replication_factor: int
-) -> list[BrokerRack]:
-    """Live brokers that new partitions are placed on.
-
-    Cordoned ones are among them only where the others are too few for the replication factor: a
-    topic that could not be created would cost more than a replica that has to be moved.
-    """
-    live = live_broker_racks(active)
-    cordoned = active.context.cordoned_brokers
-    others = [broker for broker in live if broker.broker_id not in cordoned]
-    return others if others and len(others) >= replication_factor else live
-
-
-def live_broker_racks(active: ActiveController) -> list[BrokerRack]:
-    """Live brokers, without those that are shutting down."""
-    brokers = active.context.cluster.brokers
-    return [BrokerRack(b, brokers[b].rack) for b in active.context.live_broker_ids]

@@ -1,16 +1,27 @@
-"""What live brokers have said about themselves by now."""
+"""What brokers say about themselves."""
 
 from __future__ import annotations
 
-from regent.controller.effects import ReportedFacts
+from regent.controller.active_controller import ActiveController
+from regent.controller.effects import PublishView, ReportedFacts
 from regent.controller.state.context import ControllerContext
 from regent.model.topic_config import BrokerFacts
 
 
+async def process_broker_facts(
+    active: ActiveController, broker_epoch: int, facts: BrokerFacts
+) -> None:
+    """A broker has said what it runs: commands that waited for it may succeed now."""
+    active.context.broker_facts.learn(broker_epoch, facts)
+    await PublishView(frozenset())
+
+
 async def facts_of_live_brokers(context: ControllerContext) -> dict[int, BrokerFacts]:
-    """What live brokers have said, by broker, with what they have not answered yet: in the first
-    moments of a term the event waits behind the failover, and behind who asks for a deletion. That
-    event is what all else goes by."""
+    """What live brokers have said by now, by broker; of some nothing yet.
+
+    In the first moments of a term the event with their answers waits behind the failover. So the
+    channels are asked, too. All else goes by the event.
+    """
     brokers, facts = context.cluster.brokers, context.broker_facts
     known = {broker_id: facts.of(broker) for broker_id, broker in brokers.items()}
     unknown = [brokers[broker_id] for broker_id, each in known.items() if not each.has_answered]

@@ -11,14 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from regent.admin.commands import Accepted, Outcome, Reason, Rejected
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
-    Accepted,
     EntityResult,
     FeatureUpdate,
-    Outcome,
-    Reason,
-    Rejected,
     UpdateFeatures,
     UpdateFeaturesResult,
     UpgradeType,

@@ -17,9 +17,9 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from regent.admin.commands import Accepted
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
-    Accepted,
     AlterUserScramCredentials,
     EntityResult,
     ScramDeletion,

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from regent.admin.commands import ElectionType
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import ElectionType
 from regent.controller.config import FIRST_BALANCE_CHECK_MS
 from regent.controller.effects import ArmTimer, SilentBrokers
 from regent.controller.elections.leader_election import elect_leaders

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
+from regent.admin.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller.effects import PublishView
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections import Counter
 
+from regent.admin.commands import ElectionType
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import ElectionType
 from regent.controller.effects import Enqueue
 from regent.controller.elections.leader_election import elect_leaders
 from regent.controller.events import ReplicaLeaderElection

@@ -5,23 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     FoundPartition,
-    ListPartitionReassignments,
     Outcome,
     PartitionResult,
     Reason,
     ReassignTopic,
     Rejected,
 )
+from regent.admin.topic_refusals import has_another_id, not_usable
+from regent.controller.active_controller import ActiveController, topic_admin
+from regent.controller.commands import ListPartitionReassignments
 from regent.controller.reassignment import reassignments, throttles
 from regent.controller.reassignment.algebra import cancelled, reassign_to, target_problem
 from regent.controller.reassignment.new_epochs import Unsafe
 from regent.controller.reassignment.request_node import drop_requests
-from regent.controller.topics.topic_refusals import has_another_id, not_usable
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
@@ -107,7 +107,8 @@ async def reassign_topic(active: ActiveController, command: ReassignTopic) -> Ou
 def refused_reassignment(active: ActiveController, command: ReassignTopic) -> Rejected | None:
     """Why a topic cannot get other replicas now."""
     context, topic = active.context, command.topic
-    refused = not_usable(active, topic) or has_another_id(active, topic, command.topic_id)
+    admin = topic_admin(active)
+    refused = not_usable(admin, topic) or has_another_id(admin, topic, command.topic_id)
     if refused is not None:
         return refused
     assignments = context.cluster.partitions_of(topic)

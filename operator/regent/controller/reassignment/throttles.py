@@ -16,8 +16,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Final, TypeVar
 
+from regent.admin.commands import UNTHROTTLED
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import UNTHROTTLED
 from regent.controller.effects import PublishView
 from regent.controller.reassignment import throttle_znodes
 from regent.controller.reassignment.throttle_znodes import ConfiguredNodes
@@ -87,7 +87,7 @@ async def throttle(
 
     Args:
         moves: The assignments, before the partitions are on their way or while they are.
-        rate: Bytes a second, or :data:`~regent.controller.commands.UNTHROTTLED`.
+        rate: Bytes a second, or :data:`~regent.admin.commands.UNTHROTTLED`.
 
     Returns:
         Partitions that are not throttled as they should be, with reasons.

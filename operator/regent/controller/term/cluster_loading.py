@@ -31,9 +31,6 @@ from regent.zk_data.operations import ZNode
 from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 from regent.zk_data.topics import TopicZNode, decode_topic
 
-TOPIC_IDS_SINCE = (2, 8)
-"""inter.broker.protocol.version from which brokers know topic ids (KIP-516)."""
-
 MALFORMED_TOPICS: Final = "Malformed topics or partitions of topics skipped"
 
 

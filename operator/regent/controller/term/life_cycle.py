@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from regent.admin.topic_admin import Chance
 from regent.controller import events as e
-from regent.controller.active_controller import ActiveController, Chance
+from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import own_registration
 from regent.controller.config import ControllerConfig, MissingCluster
 from regent.controller.effects import (

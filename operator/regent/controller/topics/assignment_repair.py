@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 
+from regent.admin.replica_assignment import BrokerRack
+from regent.admin.topic_admin import broker_racks
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.cordon import live_broker_racks
 from regent.controller.reassignment.stored_assignments import store_assignments
 from regent.controller.state.context import ControllerContext
-from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.topics.replica_replacement import replace_replicas
 from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.log import examples
@@ -86,7 +86,7 @@ async def _repair(
             affected.setdefault(tp.topic, []).append(tp)
     wanted: dict[TopicPartition, ReplicaAssignment] = {}
     left: list[TopicPartition] = []
-    live, loads = live_broker_racks(active), _loads(context)
+    live, loads = broker_racks(context.cluster, context.live_broker_ids), _loads(context)
     brokers = [b for b in live if b.broker_id not in context.cordoned_brokers]
     cordoned = [b for b in live if b.broker_id in context.cordoned_brokers]
     spare = [*cordoned, *_further_brokers(context, phantoms)]

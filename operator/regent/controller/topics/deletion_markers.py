@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from regent.admin.deletion_permission import deletion_forbidden
 from regent.controller.active_controller import ActiveController
+from regent.controller.brokers.reported_facts import facts_of_live_brokers
 from regent.controller.state.context import ControllerContext
-from regent.controller.topics.deletion_permission import deletion_forbidden
 from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.log import examples
@@ -37,7 +38,10 @@ async def deletable(
     context.broker_facts.deletions_wait = False
     if not marked:
         return []
-    forbidden = await deletion_forbidden(active)
+    forbidden = deletion_forbidden(
+        delete_topic_enable=active.config.delete_topic_enable,
+        live=await facts_of_live_brokers(context),
+    )
     if forbidden is not None and forbidden.is_known:
         await _remove_forbidden_markers(active, marked, forbidden.why)
         return []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
-from regent.controller.topics.replica_assignment import BrokerRack
+from regent.admin.replica_assignment import BrokerRack
 from regent.model.partition import ReplicaAssignment
 
 

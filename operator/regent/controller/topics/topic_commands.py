@@ -17,27 +17,35 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.controlled_shutdown import shut_down_brokers
-from regent.controller.brokers.cordon import cordon_brokers
-from regent.controller.commands import (
-    Accepted,
+from regent.admin.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
-    AlterUserScramCredentials,
-    Command,
-    ControlledShutdown,
     CordonBrokers,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
     ElectLeaders,
-    ListPartitionReassignments,
     Outcome,
     Reason,
     ReassignTopic,
     Rejected,
+)
+from regent.admin.deletion_permission import deletion_forbidden
+from regent.admin.topic_configuration import alter_topic_config, describe_topic_configs
+from regent.admin.topic_creation import create_topics
+from regent.admin.topic_deletion import delete_topics
+from regent.admin.topic_growth import create_partitions
+from regent.admin.topic_refusals import refused_by_zookeeper
+from regent.controller.active_controller import ActiveController, topic_admin
+from regent.controller.brokers.controlled_shutdown import shut_down_brokers
+from regent.controller.brokers.cordon import cordon_brokers
+from regent.controller.brokers.reported_facts import facts_of_live_brokers
+from regent.controller.commands import (
+    AlterUserScramCredentials,
+    Command,
+    ControlledShutdown,
+    ListPartitionReassignments,
     UpdateFeatures,
 )
 from regent.controller.configs.finalized_features import update_features
@@ -48,28 +56,12 @@ from regent.controller.reassignment.reassignment_commands import (
     list_partition_reassignments,
     reassign_topic,
 )
-from regent.controller.topics.deletion_permission import deletion_forbidden
-from regent.controller.topics.topic_configuration import alter_topic_config, describe_topic_configs
-from regent.controller.topics.topic_creation import create_topics
-from regent.controller.topics.topic_growth import create_partitions
-from regent.controller.topics.topic_refusals import (
-    created_again,
-    has_another_id,
-    not_written,
-    refused_by_zookeeper,
-    unknown,
-)
-from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import (
     ControllerMovedError,
     SessionExpiredError,
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
-from regent.zk_data import paths
-from regent.zk_data.effects import Write
-from regent.zk_data.operations import Create, Written
-from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 
 _BULK = (CreateTopic, CreatePartitions, DeleteTopic, ControlledShutdown)
 """Kinds of commands that are read and written together."""
@@ -142,19 +134,33 @@ async def _process_run(active: ActiveController, commands: Sequence[Command]) ->
 async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> list[Outcome]:
     match commands[0]:
         case CreateTopic():
-            return await create_topics(active, [c for c in commands if isinstance(c, CreateTopic)])
+            return await create_topics(
+                topic_admin(active), [c for c in commands if isinstance(c, CreateTopic)]
+            )
         case CreatePartitions():
             return await create_partitions(
-                active, [c for c in commands if isinstance(c, CreatePartitions)]
+                topic_admin(active), [c for c in commands if isinstance(c, CreatePartitions)]
             )
         case DeleteTopic():
-            return await _delete_topics(active, [c for c in commands if isinstance(c, DeleteTopic)])
+            forbidden = deletion_forbidden(
+                delete_topic_enable=active.config.delete_topic_enable,
+                live=await facts_of_live_brokers(active.context),
+            )
+            return await delete_topics(
+                topic_admin(active),
+                [c for c in commands if isinstance(c, DeleteTopic)],
+                forbidden,
+            )
         case ControlledShutdown():
             return [
                 *await shut_down_brokers(
                     active, [c for c in commands if isinstance(c, ControlledShutdown)]
                 )
             ]
+        case AlterTopicConfig() as command:
+            return [await alter_topic_config(topic_admin(active), command)]
+        case DescribeTopicConfigs() as command:
+            return [await describe_topic_configs(topic_admin(active), command)]
         case command:
             return [await _SINGLE[type(command)](active, command)]
 
@@ -166,9 +172,7 @@ async def _list_partition_reassignments(
 
 
 _SINGLE: Final[Mapping[type[Command], Callable[[ActiveController, Any], Awaitable[Outcome]]]] = {
-    AlterTopicConfig: alter_topic_config,
     CordonBrokers: cordon_brokers,
-    DescribeTopicConfigs: describe_topic_configs,
     ElectLeaders: process_elect_leaders,
     AlterPartitionReassignments: alter_partition_reassignments,
     ListPartitionReassignments: _list_partition_reassignments,
@@ -177,61 +181,3 @@ _SINGLE: Final[Mapping[type[Command], Callable[[ActiveController, Any], Awaitabl
     UpdateFeatures: update_features,
 }
 """Kinds of commands that are carried out one by one."""
-
-
-async def _delete_topics(
-    active: ActiveController, commands: Sequence[DeleteTopic]
-) -> list[Outcome]:
-    """Leave the markers that Kafka's tools leave; marking a marked topic again is fine."""
-    forbidden = await deletion_forbidden(active)
-    if forbidden is not None:
-        reason, way_out = (
-            (Reason.TOPIC_DELETION_DISABLED, "enable it or let the topic be")
-            if forbidden.is_known
-            else (Reason.BROKER_SETTINGS_UNKNOWN, "the command is tried again")
-        )
-        return [
-            Rejected(
-                reason, f"topic {command.topic!r} cannot be deleted: {forbidden.why}; {way_out}"
-            )
-            for command in commands
-        ]
-    replaced = await _created_again(commands)
-    refused = [
-        _deletion_problem(active, command) or replaced.get(command.topic) for command in commands
-    ]
-    known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
-    markers = [Create(paths.delete_topic(topic), exist_ok=True) for topic in known]
-    results = await Write(markers, guard=epoch_guard(active.context))
-    outcomes = {
-        topic: Accepted() if isinstance(result, Written) else not_written(topic, [marker], [result])
-        for topic, marker, result in zip(known, markers, results, strict=True)
-    }
-    return [
-        problem or outcomes[command.topic]
-        for command, problem in zip(commands, refused, strict=True)
-    ]
-
-
-async def _created_again(commands: Sequence[DeleteTopic]) -> dict[str, Rejected]:
-    """Refusals, by topic, for those whose node is not the one that is meant. What is known of them
-    may be older than what somebody else has done: a client of a controller learns of it later, and
-    a process that was paused when it goes on."""
-    meant = {command.topic: command.czxid for command in commands if command.czxid}
-    if not meant:
-        return {}
-    nodes = await read_permitted([paths.topic(topic) for topic in meant])
-    refused = {}
-    for (topic, czxid), node in zip(meant.items(), nodes, strict=True):
-        if node is None:
-            refused[topic] = unknown(topic)
-        elif node.czxid != czxid and not isinstance(node, UnreadableZNode):
-            refused[topic] = created_again(topic)
-    return refused
-
-
-def _deletion_problem(active: ActiveController, command: DeleteTopic) -> Rejected | None:
-    topic = command.topic
-    if not active.context.cluster.has_topic(topic):
-        return unknown(topic)
-    return has_another_id(active, topic, command.topic_id)

@@ -22,12 +22,12 @@ from regent.controller.active_controller import ActiveController
 from regent.controller.effects import PublishView
 from regent.controller.state.context import ControllerContext
 from regent.controller.state.states import ReplicaState
-from regent.controller.term.cluster_loading import TOPIC_IDS_SINCE
 from regent.controller.topics import topic_id_notes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.controller.transitions.replica_state_machine import by_broker
 from regent.model.errors import MalformedZNodeError
 from regent.model.log import examples
+from regent.model.topic import TOPIC_IDS_SINCE
 from regent.protocol.control_requests import LeaderAndIsrResponse
 from regent.protocol.error_codes import INCONSISTENT_TOPIC_ID, error_name
 from regent.zk_data import paths

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from regent.controller.commands import DescribeTopicConfigs, ResourceCommand
+from regent.admin.commands import DescribeTopicConfigs, ResourceCommand
 from regent.model.partition import TopicPartition
 from regent.reconcile.dispatch import dispatch
 from regent.reconcile.drains.execution import Execution, call_back, execute

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from regent.controller.commands import ResourceCommand
+from regent.admin.commands import ResourceCommand
 from regent.controller.view import ClusterView
 from regent.reconcile.drains.request import DrainRequest
 from regent.reconcile.reassignments.alterations import alter_reassignments

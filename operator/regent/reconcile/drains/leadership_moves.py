@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from regent.controller.commands import ElectionType, ElectLeaders
+from regent.admin.commands import ElectionType, ElectLeaders
 from regent.controller.topic_defaults import topic_defaults
 from regent.controller.view import PartitionView
 from regent.model.partition import TopicPartition

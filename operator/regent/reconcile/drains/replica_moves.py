@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from regent.controller.topics.replica_assignment import BrokerRack
+from regent.admin.replica_assignment import BrokerRack
 from regent.controller.topics.replica_replacement import replace_replicas
 from regent.model.partition import ReplicaAssignment
 from regent.reconcile.drains.obstacles import Obstacle

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from regent.controller.commands import ResourceCommand
+from regent.admin.commands import ResourceCommand
 from regent.model.partition import TopicPartition
 from regent.reconcile.dispatch import dispatch
 from regent.reconcile.drains.execution import Execution, execute, in_present_order, reversed_plan

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from regent.controller.commands import AlterPartitionReassignments, FoundPartition
+from regent.admin.commands import AlterPartitionReassignments, FoundPartition
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.reconcile.reassignments.stages import MoveStatus
 
@@ -19,7 +19,7 @@ def alter_reassignments(
 
     Args:
         moves: Those of the plan, as the view shows them.
-        throttle: As of :class:`~regent.controller.commands.AlterPartitionReassignments`.
+        throttle: As of :class:`~regent.admin.commands.AlterPartitionReassignments`.
     """
     if not targets:
         return ()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from regent.controller.commands import ElectionType, ElectLeaders
+from regent.admin.commands import ElectionType, ElectLeaders
 from regent.reconcile.reassignments.request import ReassignmentRequest
 from regent.reconcile.reassignments.stages import MoveState, MoveStatus
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from regent.controller.commands import DescribeTopicConfigs
+from regent.admin.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding
 from regent.reconcile.departing import plan_departing
 from regent.reconcile.dispatch import dispatch

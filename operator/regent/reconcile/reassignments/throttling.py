@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from regent.controller.commands import UNTHROTTLED, AlterPartitionReassignments
+from regent.admin.commands import UNTHROTTLED, AlterPartitionReassignments
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.alterations import alter_reassignments
 from regent.reconcile.reassignments.request import ReassignmentRequest

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from regent.controller.commands import ReassignTopic
+from regent.admin.commands import ReassignTopic
 from regent.model.topic import is_internal_topic
 from regent.reconcile.checks import Finding
 from regent.reconcile.dispatch import Dispatch, describe_commands

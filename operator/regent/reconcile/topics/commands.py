@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     AlterPartitionReassignments,
     AlterTopicConfig,
     CordonBrokers,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Final
 
-from regent.controller.commands import DeleteTopic
+from regent.admin.commands import DeleteTopic
 from regent.model.topic import is_internal_topic
 from regent.reconcile.departing import plan_departing, status_if_held
 from regent.reconcile.dispatch import describe_commands

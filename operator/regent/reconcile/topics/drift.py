@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     AlterTopicConfig,
     CreatePartitions,
     CreateTopic,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import dataclasses
 from functools import partial
 
-from regent.controller.commands import DescribeTopicConfigs
+from regent.admin.commands import DescribeTopicConfigs
 from regent.reconcile.checks import Finding, all_findings, first_finding
 from regent.reconcile.loading import plan_kept_answer
 from regent.reconcile.other_regent import plan_looked_after

@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from regent.controller.topics.replica_assignment import BrokerRack, arrange
+from regent.admin.replica_assignment import BrokerRack, arrange
 from regent.controller.view import PartitionView, TopicView
 
 MOVING_AT_A_TIME: Final = 20

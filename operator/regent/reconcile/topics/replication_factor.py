@@ -10,9 +10,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from regent.controller.commands import ReassignTopic
+from regent.admin.commands import ReassignTopic
+from regent.admin.replica_assignment import BrokerRack
 from regent.controller.topic_defaults import topic_defaults
-from regent.controller.topics.replica_assignment import BrokerRack
 from regent.controller.view import PartitionView, TopicView
 from regent.model.topic_config import MIN_INSYNC_REPLICAS, parse_int
 from regent.reconcile.checks import Finding

@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from regent.controller.commands import Accepted, CreateTopic, DeleteTopic
+from regent.admin.commands import Accepted, CreateTopic, DeleteTopic
 from regent.controller.view import TopicView
 from regent.model.topic import topic_id_from_text, topic_id_to_text
 from regent.model.topic_name_rules import TopicNameRules

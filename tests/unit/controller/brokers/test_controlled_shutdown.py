@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from regent.admin.commands import Accepted, Reason, Rejected
 from regent.controller import events as e
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.released_partitions import process_partitions_released
-from regent.controller.commands import (
-    Accepted,
-    ControlledShutdown,
-    ControlledShutdownResult,
-    Reason,
-    Rejected,
-)
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.controller.event_merging import EventQueue
 from regent.controller.events import PartitionsReleased
 from regent.controller.kafka_controller import KafkaController

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
+from regent.admin.commands import Accepted, CordonBrokers, CreatePartitions, CreateTopic
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
-    Accepted,
-    Command,
-    CordonBrokers,
-    CreatePartitions,
-    CreateTopic,
-)
+from regent.controller.commands import Command
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.cluster import Address

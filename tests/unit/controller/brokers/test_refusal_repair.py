@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from regent.admin.commands import Accepted
 from regent.controller import events as e
-from regent.controller.commands import Accepted, ControlledShutdown
+from regent.controller.commands import ControlledShutdown
 from regent.controller.kafka_controller import KafkaController
 from regent.controller.state.causes import CauseKind
 from regent.controller.state.context import ControllerContext

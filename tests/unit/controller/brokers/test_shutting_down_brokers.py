@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from regent.admin.commands import Accepted
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers import answers
 from regent.controller.brokers.abandoned_shutdowns import (
@@ -9,11 +10,7 @@ from regent.controller.brokers.abandoned_shutdowns import (
     process_controlled_shutdown_overdue,
 )
 from regent.controller.brokers.log_dir_events import process_log_dir_event_notification
-from regent.controller.commands import (
-    Accepted,
-    ControlledShutdown,
-    ControlledShutdownResult,
-)
+from regent.controller.commands import ControlledShutdown, ControlledShutdownResult
 from regent.controller.effects import SendRequests
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.state.causes import CauseKind

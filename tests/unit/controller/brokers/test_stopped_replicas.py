@@ -7,15 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
+from regent.admin.commands import Accepted, AlterPartitionReassignments, ElectionType, ElectLeaders
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
-    Accepted,
-    AlterPartitionReassignments,
-    Command,
-    ControlledShutdown,
-    ElectionType,
-    ElectLeaders,
-)
+from regent.controller.commands import Command, ControlledShutdown
 from regent.controller.state.states import ReplicaState
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import TopicPartition

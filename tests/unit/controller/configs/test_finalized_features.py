@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
+from regent.admin.commands import Accepted, Outcome
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
-    Accepted,
     EntityResult,
     FeatureUpdate,
-    Outcome,
     UpdateFeatures,
     UpdateFeaturesResult,
     UpgradeType,

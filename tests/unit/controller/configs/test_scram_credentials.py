@@ -7,9 +7,9 @@ import hmac
 
 import pytest
 
+from regent.admin.commands import Accepted
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import (
-    Accepted,
     AlterUserScramCredentials,
     EntityResult,
     ScramDeletion,

@@ -4,13 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from regent.admin.commands import Accepted, ElectionType, ElectLeaders, PartitionResult
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
-    Accepted,
-    ElectionType,
-    ElectLeaders,
-    PartitionResult,
-)
 from regent.controller.state.states import PartitionState
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import LeaderAndIsr, TopicPartition

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 
 import msgspec
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
     FoundPartition,
     PartitionResult,
 )
+from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.reassignment.reassignment_changes import (
     process_partition_reassignment_isr_change,

@@ -6,7 +6,7 @@ import uuid
 
 import pytest
 
-from regent.controller.commands import Accepted, Outcome, Reason, ReassignTopic, Rejected
+from regent.admin.commands import Accepted, Outcome, Reason, ReassignTopic, Rejected
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import ReplicaAssignment
 from tests.unit.controller.reassignment.moving import Cluster, writes

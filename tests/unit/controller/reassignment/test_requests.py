@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller.commands import (
-    Accepted,
-    FoundPartition,
-    ListPartitionReassignments,
-)
+from regent.admin.commands import Accepted, FoundPartition
+from regent.controller.commands import ListPartitionReassignments
 from regent.controller.reassignment.reassignment_changes import process_zk_partition_reassignment
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.partition import ReplicaAssignment, TopicPartition

@@ -7,13 +7,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import (
-    Accepted,
-    AlterTopicConfig,
-    PartitionResult,
-    Reason,
-    Rejected,
-)
+from regent.admin.commands import Accepted, AlterTopicConfig, PartitionResult, Reason, Rejected
 from regent.controller.reassignment.reassignments import abandon
 from regent.controller.term.watch_check import process_watch_check
 from regent.controller.topics.topic_commands import process_commands

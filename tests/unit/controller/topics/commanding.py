@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from regent.admin.commands import Outcome, Rejected
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Command, Outcome, Rejected
+from regent.controller.commands import Command
 from regent.controller.topics.topic_commands import process_commands
 from regent.model.errors import ZooKeeperUnavailableError
 from regent.zk_data import paths

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller import effects
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     TRANSIENT_REASONS,
     Accepted,
     DeleteTopic,
@@ -14,6 +12,8 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller import effects
+from regent.controller.active_controller import ActiveController
 from regent.controller.events import BrokerFactsLearned
 from regent.controller.topics.topic_changes import process_topic_deletion
 from regent.controller.topics.topic_commands import process_commands

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from regent.controller.topics.replica_assignment import (
+from regent.admin.replica_assignment import (
     BrokerRack,
     Pattern,
     PlacementError,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.controller.topics.replica_assignment import BrokerRack
+from regent.admin.replica_assignment import BrokerRack
 from regent.controller.topics.replica_replacement import replace_replicas
 from regent.model.partition import ReplicaAssignment
 

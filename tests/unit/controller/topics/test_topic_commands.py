@@ -9,12 +9,10 @@ from typing import Any
 
 import pytest
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     TRANSIENT_REASONS,
     Accepted,
     AlterTopicConfig,
-    Command,
     CreatePartitions,
     CreateTopic,
     DeleteTopic,
@@ -22,6 +20,8 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
+from regent.controller.active_controller import ActiveController
+from regent.controller.commands import Command
 from regent.model.errors import ControllerMovedError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic_config import BrokerFacts, KafkaVersion

@@ -7,15 +7,9 @@ from typing import Any
 
 import pytest
 
+from regent.admin import topic_creation
+from regent.admin.commands import TRANSIENT_REASONS, Accepted, CreateTopic, Reason, Rejected
 from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
-    TRANSIENT_REASONS,
-    Accepted,
-    CreateTopic,
-    Reason,
-    Rejected,
-)
-from regent.controller.topics import topic_creation
 from regent.controller.topics.topic_changes import process_topic_change
 from regent.model.partition import ReplicaAssignment
 from regent.zk_data import effects as zk_effects

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from regent.controller.commands import (
+from regent.admin.commands import (
     UNTHROTTLED,
     Accepted,
     AlterPartitionReassignments,

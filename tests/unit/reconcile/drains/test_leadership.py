@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from regent.controller.commands import ElectLeaders
+from regent.admin.commands import ElectLeaders
 from regent.model.partition import TopicPartition
 from regent.reconcile.drains.claims import claim_of
 from regent.reconcile.drains.planning import plan_drain

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from regent.controller.commands import AlterPartitionReassignments
+from regent.admin.commands import AlterPartitionReassignments
 from regent.model.partition import TopicPartition
 from regent.resources.broker_drain_status import DrainPhase
 from tests.unit.reconcile.drains.draining import Cluster, Drain, older

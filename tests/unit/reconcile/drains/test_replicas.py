@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from regent.controller.commands import UNTHROTTLED
+from regent.admin.commands import UNTHROTTLED
 from regent.resources.broker_drain_status import DrainPhase
 from regent.resources.conditions import ConditionType
 from tests.support.present import present

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from regent.controller.commands import AlterPartitionReassignments
+from regent.admin.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView, TopicView
 from regent.model.cluster import Broker
 from regent.model.partition import TopicPartition

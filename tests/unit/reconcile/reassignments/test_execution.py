@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.controller.commands import AlterPartitionReassignments, FoundPartition
+from regent.admin.commands import AlterPartitionReassignments, FoundPartition
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import ReplicaAssignment

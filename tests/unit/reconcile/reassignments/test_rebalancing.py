@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import Accepted, ElectionType, ElectLeaders
+from regent.admin.commands import Accepted, ElectionType, ElectLeaders
 from regent.controller.view import ClusterView
 from regent.planning.results import (
     HistoryUnusable,

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import AlterPartitionReassignments
+from regent.admin.commands import AlterPartitionReassignments
 from regent.controller.view import ClusterView, PartitionView
 from regent.model.partition import TopicPartition
 from regent.reconcile.reassignments.execution import ReassignmentPlan

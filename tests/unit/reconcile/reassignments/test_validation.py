@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from regent.controller.commands import DescribeTopicConfigs
+from regent.admin.commands import DescribeTopicConfigs
 from regent.controller.view import ClusterView
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.kind import PARTITION_REASSIGNMENT

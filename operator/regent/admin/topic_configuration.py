@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import (
+from regent.admin.commands import (
     Accepted,
     AlterTopicConfig,
     DescribeTopicConfigs,
@@ -11,21 +10,20 @@ from regent.controller.commands import (
     Reason,
     Rejected,
 )
-from regent.controller.effects import PublishView
-from regent.controller.topics.topic_refusals import (
+from regent.admin.topic_admin import TopicAdmin
+from regent.admin.topic_refusals import (
     answer_lost,
     not_usable,
     not_written,
     problem_refused,
     too_large,
 )
-from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import (
     MalformedZNodeError,
     UnexpectedZooKeeperError,
     ZooKeeperUnavailableError,
 )
-from regent.model.topic_config import BrokerFacts, new_problems
+from regent.model.topic_config import new_problems
 from regent.zk_data import paths
 from regent.zk_data.config import (
     ConfigEntity,
@@ -40,22 +38,14 @@ from regent.zk_data.throttles import THROTTLED_REPLICAS
 from regent.zk_data.transactions import all_written, raise_if_moved
 
 
-async def process_broker_facts(
-    active: ActiveController, broker_epoch: int, facts: BrokerFacts
-) -> None:
-    """A broker has said what it runs: commands that waited for it may succeed now."""
-    active.context.broker_facts.learn(broker_epoch, facts)
-    await PublishView(frozenset())
-
-
-async def alter_topic_config(active: ActiveController, command: AlterTopicConfig) -> Outcome:
+async def alter_topic_config(admin: TopicAdmin, command: AlterTopicConfig) -> Outcome:
     """Change keys and notify, in one transaction (Kafka writes twice: a crash between loses the
     notification, and with it the change on every running broker).
 
     The notification reaches us as well: elections that the change allows follow from it.
     """
     topic = command.topic
-    refused = not_usable(active, topic) or _throttled_replicas_refused(active, command)
+    refused = not_usable(admin, topic) or _throttled_replicas_refused(admin, command)
     if refused is not None:
         return refused
     path = paths.topic_config(topic)
@@ -69,18 +59,18 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     after = {k: v for k, v in before.items() if k not in command.remove} | dict(command.set)
     if after == before:
         return Accepted()
-    brokers = active.context.broker_facts.all()
+    brokers = admin.broker_facts.all()
     refused = problem_refused(topic, new_problems(before, after, brokers, changed=command.set))
     if refused is not None:
         return refused
     content = encode_entity_config(after)
     change = encode_config_change(ConfigEntity("topics", topic).entity_path)
     operations: list[Operation] = [
-        epoch_guard(active.context),
+        admin.guard,
         Create(path, content) if node is None else SetData(path, content, node.version),
         Create(paths.config_change_prefix(), change, sequential=True),
     ]
-    refused = too_large(active, topic, operations, field="config")
+    refused = too_large(admin, topic, operations, field="config")
     if refused is not None:
         return refused
     try:
@@ -94,12 +84,10 @@ async def alter_topic_config(active: ActiveController, command: AlterTopicConfig
     return Accepted()
 
 
-def _throttled_replicas_refused(
-    active: ActiveController, command: AlterTopicConfig
-) -> Rejected | None:
+def _throttled_replicas_refused(admin: TopicAdmin, command: AlterTopicConfig) -> Rejected | None:
     """The refusal of another list of throttled replicas while a throttled move of the topic owns
     the list: the command was planned before the move began."""
-    if command.topic not in active.context.throttles.topics:
+    if command.topic not in admin.throttled:
         return None
     for key in THROTTLED_REPLICAS:
         if key in command.set or key in command.remove:
@@ -111,15 +99,13 @@ def _throttled_replicas_refused(
     return None
 
 
-async def describe_topic_configs(
-    active: ActiveController, command: DescribeTopicConfigs
-) -> Outcome:
+async def describe_topic_configs(admin: TopicAdmin, command: DescribeTopicConfigs) -> Outcome:
     """Read the configurations of topics. One that may not be read, or does not decode, is left out.
 
     Raises:
         UnexpectedZooKeeperError: None of them may be read.
     """
-    known = [topic for topic in command.topics if active.context.cluster.has_topic(topic)]
+    known = [topic for topic in command.topics if admin.cluster.has_topic(topic)]
     config_paths = list(map(paths.topic_config, known))
     nodes = await read_permitted(config_paths)
     if known and all(isinstance(node, UnreadableZNode) for node in nodes):
@@ -131,5 +117,5 @@ async def describe_topic_configs(
                 {} if node is None else decode_entity_config(paths.topic_config(topic), node.data)
             )
         except MalformedZNodeError as error:
-            active.log.error("Malformed topic config", path=error.path, reason=error.reason)
+            admin.log.error("Malformed topic config", path=error.path, reason=error.reason)
     return Accepted(configs)

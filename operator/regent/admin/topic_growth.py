@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.cordon import brokers_for_new_replicas
-from regent.controller.commands import Accepted, CreatePartitions, Outcome, Reason, Rejected
-from regent.controller.topics.replica_assignment import (
+from regent.admin.commands import Accepted, CreatePartitions, Outcome, Reason, Rejected
+from regent.admin.replica_assignment import (
     Placement,
     PlacementError,
     continue_assignment,
 )
-from regent.controller.topics.topic_placement import (
+from regent.admin.topic_admin import TopicAdmin
+from regent.admin.topic_placement import (
     given_assignment,
     placement_refused,
 )
-from regent.controller.topics.topic_refusals import (
+from regent.admin.topic_refusals import (
     concurrent_change,
     not_usable,
     refused_by_zookeeper,
     too_large,
     unknown,
 )
-from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import MalformedZNodeError, UnexpectedZooKeeperError
 from regent.model.partition import ReplicaAssignment
 from regent.model.topic import MAX_PARTITION, MAX_PARTITIONS
@@ -42,20 +40,20 @@ class _Growth(NamedTuple):
 
 
 async def create_partitions(
-    active: ActiveController, commands: Sequence[CreatePartitions]
+    admin: TopicAdmin, commands: Sequence[CreatePartitions]
 ) -> list[Outcome]:
     """Grow topics, all in one write. No topic may be named twice."""
-    refused = [_not_growable(active, command.topic) for command in commands]
+    refused = [_not_growable(admin, command.topic) for command in commands]
     growable = [c for c, refusal in zip(commands, refused, strict=True) if refusal is None]
     nodes = iter(await ReadData([paths.topic(command.topic) for command in growable]))
     decided = [
-        refusal or _decide(active, command, next(nodes))
+        refusal or _decide(admin, command, next(nodes))
         for command, refusal in zip(commands, refused, strict=True)
     ]
     growing = [each for each in decided if isinstance(each, _Growth)]
     written: Iterator[WriteResult] = iter(())
     if growing:
-        guard = epoch_guard(active.context)
+        guard = admin.guard
         written = iter(await Write([each.write for each in growing], guard=guard))
     return [
         _outcome(each.topic, next(written)) if isinstance(each, _Growth) else each
@@ -63,9 +61,9 @@ async def create_partitions(
     ]
 
 
-def _not_growable(active: ActiveController, topic: str) -> Rejected | None:
-    refused = not_usable(active, topic)
-    if refused is None and active.context.cluster.is_topic_being_reassigned(topic):
+def _not_growable(admin: TopicAdmin, topic: str) -> Rejected | None:
+    refused = not_usable(admin, topic)
+    if refused is None and admin.cluster.is_topic_being_reassigned(topic):
         return Rejected(
             Reason.REASSIGNMENT_IN_PROGRESS,
             f"topic {topic!r} is being reassigned; it can grow once that is done",
@@ -79,9 +77,7 @@ def _outcome(topic: str, result: WriteResult) -> Outcome:
     return Accepted() if isinstance(result, Written) else concurrent_change(topic)
 
 
-def _decide(
-    active: ActiveController, command: CreatePartitions, node: ZNode | None
-) -> _Growth | Outcome:
+def _decide(admin: TopicAdmin, command: CreatePartitions, node: ZNode | None) -> _Growth | Outcome:
     """What is to be written for a command; or its outcome, if nothing is."""
     topic = command.topic
     if node is None:
@@ -94,13 +90,13 @@ def _decide(
     if refused is not None:
         return refused
     try:
-        added = _growth(active, command, znode)
+        added = _growth(admin, command, znode)
     except PlacementError as error:
         return placement_refused(topic, error)
     assignments = znode.assignments | {p: ReplicaAssignment(r) for p, r in added.items()}
     content = encode_topic(TopicZNode(znode.topic_id, assignments))
     write = SetData(paths.topic(topic), content, node.version)
-    refused = too_large(active, topic, [write], field="total")
+    refused = too_large(admin, topic, [write], field="total")
     if refused is not None:
         return refused
     return Accepted() if command.validate_only else _Growth(topic, write)
@@ -140,12 +136,12 @@ def _growth_problem(command: CreatePartitions, znode: TopicZNode) -> Rejected | 
     return None
 
 
-def _growth(active: ActiveController, command: CreatePartitions, znode: TopicZNode) -> Placement:
+def _growth(admin: TopicAdmin, command: CreatePartitions, znode: TopicZNode) -> Placement:
     existing = {p: a.replicas for p, a in znode.assignments.items()}
     first_new = max(existing) + 1
     new = range(first_new, first_new + command.total - len(existing))
     if command.assignment is not None:
-        return given_assignment(active, command.assignment, new)
+        return given_assignment(admin, command.assignment, new)
     factor = len(existing[min(existing)])
-    brokers = brokers_for_new_replicas(active, replication_factor=factor)
+    brokers = admin.brokers_for_new_replicas(replication_factor=factor)
     return continue_assignment(brokers, existing, partitions=len(new))

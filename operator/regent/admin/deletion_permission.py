@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.reported_facts import facts_of_live_brokers
-from regent.model.topic_config import DELETE_TOPIC_ENABLE
+from regent.model.topic_config import DELETE_TOPIC_ENABLE, BrokerFacts
 
 
 class Forbidden(NamedTuple):
@@ -20,8 +19,14 @@ class Forbidden(NamedTuple):
     is_known: bool
 
 
-async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
+def deletion_forbidden(
+    *, delete_topic_enable: bool, live: Mapping[int, BrokerFacts]
+) -> Forbidden | None:
     """Why no topic may be deleted now; None if topics may be.
+
+    Args:
+        delete_topic_enable: Regent's own setting.
+        live: What live brokers have said, by broker.
 
     Kafka's controller goes by ``delete.topic.enable`` of the broker that it is part of. Ours is
     part of none, and the default of the setting is Kafka's: a cluster that forbids deletions must
@@ -30,12 +35,11 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
     that has not answered, or may not describe its settings, allows nothing: the first one that does
     decides.
     """
-    if not active.config.delete_topic_enable:
+    if not delete_topic_enable:
         return Forbidden("topic deletion is disabled (delete.topic.enable)", is_known=True)
-    known = await facts_of_live_brokers(active.context)
     forbidding = [
         broker_id
-        for broker_id, facts in known.items()
+        for broker_id, facts in live.items()
         if (facts.settings or {}).get(DELETE_TOPIC_ENABLE) == "false"
     ]
     if forbidding:
@@ -43,9 +47,9 @@ async def deletion_forbidden(active: ActiveController) -> Forbidden | None:
             f"topic deletion is disabled: brokers {forbidding} run with delete.topic.enable=false",
             is_known=True,
         )
-    if any(facts.settings is not None for facts in known.values()):
+    if any(facts.settings is not None for facts in live.values()):
         return None
-    refusing = [broker_id for broker_id, facts in known.items() if facts.has_answered]
+    refusing = [broker_id for broker_id, facts in live.items() if facts.has_answered]
     if refusing:
         return Forbidden(
             f"brokers {refusing} refuse to say whether they run with delete.topic.enable=false: "

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.cordon import brokers_for_new_replicas
-from regent.controller.commands import CreateTopic, Reason, Rejected
-from regent.controller.topics.replica_assignment import (
+from regent.admin.commands import CreateTopic, Reason, Rejected
+from regent.admin.replica_assignment import (
     Pattern,
     Placement,
     PlacementError,
     assign_replicas,
 )
+from regent.admin.topic_admin import TopicAdmin
 
 _REFUSED_FIELDS = {
     "partitions": Reason.INVALID_PARTITIONS,
@@ -20,31 +19,31 @@ _REFUSED_FIELDS = {
 }
 
 
-def place_new_topic(active: ActiveController, command: CreateTopic) -> Placement:
+def place_new_topic(admin: TopicAdmin, command: CreateTopic) -> Placement:
     if command.assignment is not None:
         return given_assignment(
-            active,
+            admin,
             command.assignment,
             range(command.partitions),
             awaits_replicas=command.awaits_replicas,
         )
     factor = command.replication_factor
     if factor is None:
-        factor = active.config.default_replication_factor
-    brokers = brokers_for_new_replicas(active, replication_factor=factor)
+        factor = admin.default_replication_factor
+    brokers = admin.brokers_for_new_replicas(replication_factor=factor)
     if not brokers:
         raise PlacementError("no broker is live; start the brokers", awaits_brokers=True)
-    start = active.chance.below(len(brokers))
+    start = admin.chance.below(len(brokers))
     return assign_replicas(
         brokers,
         partitions=command.partitions,
         replication_factor=factor,
-        pattern=Pattern(start, active.chance.below(max(1, len(brokers) - 1))),
+        pattern=Pattern(start, admin.chance.below(max(1, len(brokers) - 1))),
     )
 
 
 def given_assignment(
-    active: ActiveController,
+    admin: TopicAdmin,
     assignment: Mapping[int, tuple[int, ...]],
     expected: range,
     *,
@@ -56,7 +55,7 @@ def given_assignment(
             f"{expected.start} to {expected.stop - 1}",
             "assignment",
         )
-    live = active.context.live_broker_ids
+    live = admin.live
     sizes = {len(replicas) for replicas in assignment.values()}
     for partition, replicas in assignment.items():
         if not replicas or len(set(replicas)) != len(replicas):

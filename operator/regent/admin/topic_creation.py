@@ -5,23 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Accepted, CreateTopic, Outcome, Reason, Rejected
-from regent.controller.term.cluster_loading import TOPIC_IDS_SINCE
-from regent.controller.topics.former_segments import former_segments_refuse
-from regent.controller.topics.replica_assignment import PlacementError
-from regent.controller.topics.topic_placement import place_new_topic, placement_refused
-from regent.controller.topics.topic_refusals import (
+from regent.admin.commands import Accepted, CreateTopic, Outcome, Reason, Rejected
+from regent.admin.former_segments import former_segments_refuse
+from regent.admin.replica_assignment import PlacementError
+from regent.admin.topic_admin import TopicAdmin
+from regent.admin.topic_placement import place_new_topic, placement_refused
+from regent.admin.topic_refusals import (
     answer_lost,
     config_refused,
     not_written,
     refused_by_zookeeper,
     too_large,
 )
-from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.errors import UnexpectedZooKeeperError, ZooKeeperUnavailableError
 from regent.model.partition import ReplicaAssignment
-from regent.model.topic import MAX_PARTITIONS, metric_name, new_topic_name_problem
+from regent.model.topic import MAX_PARTITIONS, TOPIC_IDS_SINCE, metric_name, new_topic_name_problem
 from regent.zk_data import paths
 from regent.zk_data.config import encode_entity_config
 from regent.zk_data.effects import Multi, ReadData
@@ -45,31 +43,31 @@ class _NewTopic(NamedTuple):
     config: Mapping[str, str]
 
 
-async def create_topics(active: ActiveController, commands: Sequence[CreateTopic]) -> list[Outcome]:
+async def create_topics(admin: TopicAdmin, commands: Sequence[CreateTopic]) -> list[Outcome]:
     outcomes: dict[int, Outcome] = {}
     accepted: dict[str, tuple[int, _NewTopic]] = {}
     taken: dict[str, str] = {}
     for index, command in enumerate(commands):
-        if _was_created_before(active, command):
+        if _was_created_before(admin, command):
             outcomes[index] = Accepted()
             continue
-        problem = _creation_problem(active, command, taken)
+        problem = _creation_problem(admin, command, taken)
         if problem is None:
-            problem = await former_segments_refuse(active, command)
+            problem = await former_segments_refuse(admin, command)
         if problem is not None:
             outcomes[index] = problem
             continue
         try:
-            placement = place_new_topic(active, command)
+            placement = place_new_topic(admin, command)
         except PlacementError as error:
             outcomes[index] = placement_refused(command.topic, error)
             continue
         topic_id = None
-        if active.context.cluster.inter_broker_protocol >= TOPIC_IDS_SINCE:
-            topic_id = command.topic_id or active.chance.topic_id()
+        if admin.inter_broker_protocol >= TOPIC_IDS_SINCE:
+            topic_id = command.topic_id or admin.chance.topic_id()
         assignments = {p: ReplicaAssignment(replicas) for p, replicas in placement.items()}
         new = _NewTopic(TopicZNode(topic_id, assignments), dict(command.config))
-        refused = too_large(active, command.topic, _creation(command.topic, new, None))
+        refused = too_large(admin, command.topic, _creation(command.topic, new, None))
         if refused is not None:
             outcomes[index] = refused
             continue
@@ -78,26 +76,26 @@ async def create_topics(active: ActiveController, commands: Sequence[CreateTopic
             outcomes[index] = Accepted()
         else:
             accepted[command.topic] = (index, new)
-    for chunk in _transactions(active, {topic: new for topic, (_, new) in accepted.items()}):
-        written = await _write_topics(active, chunk)
+    for chunk in _transactions(admin, {topic: new for topic, (_, new) in accepted.items()}):
+        written = await _write_topics(admin, chunk)
         outcomes.update({accepted[topic][0]: outcome for topic, outcome in written.items()})
     return [outcomes[index] for index in range(len(commands))]
 
 
-def _was_created_before(active: ActiveController, command: CreateTopic) -> bool:
+def _was_created_before(admin: TopicAdmin, command: CreateTopic) -> bool:
     """Whether the topic is there with the id chosen for it, and stays."""
     return (
         command.topic_id is not None
-        and active.context.cluster.topic_ids.get(command.topic) == command.topic_id
-        and not active.context.is_topic_queued_for_deletion(command.topic)
+        and admin.cluster.topic_ids.get(command.topic) == command.topic_id
+        and command.topic not in admin.deleting
     )
 
 
 def _transactions(
-    active: ActiveController, topics: Mapping[str, _NewTopic]
+    admin: TopicAdmin, topics: Mapping[str, _NewTopic]
 ) -> Iterator[dict[str, _NewTopic]]:
     """Topics that are written together: as many as ZooKeeper accepts at a time."""
-    limit = transaction_limit(active.config.jute_max_buffer)
+    limit = transaction_limit(admin.jute_max_buffer)
     chunk: dict[str, _NewTopic] = {}
     total = 0
     for topic, new in topics.items():
@@ -112,7 +110,7 @@ def _transactions(
 
 
 def _creation_problem(
-    active: ActiveController, command: CreateTopic, taken: Mapping[str, str]
+    admin: TopicAdmin, command: CreateTopic, taken: Mapping[str, str]
 ) -> Rejected | None:
     """Why a topic cannot be created, as far as that does not depend on where replicas go.
 
@@ -123,7 +121,7 @@ def _creation_problem(
     problem = new_topic_name_problem(topic)
     if problem is not None:
         return Rejected(Reason.INVALID_TOPIC_NAME, problem, "topic")
-    if active.context.is_topic_queued_for_deletion(topic):
+    if topic in admin.deleting:
         return Rejected(
             Reason.TOPIC_MARKED_FOR_DELETION,
             f"topic {topic!r} is being deleted; it can be created once that is done",
@@ -131,7 +129,7 @@ def _creation_problem(
         )
     name = metric_name(topic)
     twins = [
-        *active.context.cluster.topics_with_metric_name(name),
+        *admin.cluster.topics_with_metric_name(name),
         *filter(None, [taken.get(name)]),
     ]
     if topic in twins:
@@ -150,15 +148,13 @@ def _creation_problem(
             f"{MAX_PARTITIONS}",
             "partitions",
         )
-    return config_refused(topic, command.config, active.context.broker_facts.all())
+    return config_refused(topic, command.config, admin.broker_facts.all())
 
 
-async def _write_topics(
-    active: ActiveController, topics: Mapping[str, _NewTopic]
-) -> dict[str, Outcome]:
+async def _write_topics(admin: TopicAdmin, topics: Mapping[str, _NewTopic]) -> dict[str, Outcome]:
     """Topics in one transaction; if one conflicts, each alone."""
     try:
-        operations = await _transaction(active, topics)
+        operations = await _transaction(admin, topics)
         try:
             results = await Multi(operations)
         except ZooKeeperUnavailableError:
@@ -174,7 +170,7 @@ async def _write_topics(
             return {topic: _creation_outcome(topic, operations, results) for topic in topics}
     outcomes: dict[str, Outcome] = {}
     for topic, new in topics.items():
-        outcomes |= await _write_topics(active, {topic: new})
+        outcomes |= await _write_topics(admin, {topic: new})
     return outcomes
 
 
@@ -196,12 +192,10 @@ def _exists_already(topic: str) -> Rejected:
     return Rejected(Reason.TOPIC_ALREADY_EXISTS, f"topic {topic!r} exists already", "topic")
 
 
-async def _transaction(
-    active: ActiveController, topics: Mapping[str, _NewTopic]
-) -> list[Operation]:
-    """The operations that create topics, behind the check of the controller epoch."""
+async def _transaction(admin: TopicAdmin, topics: Mapping[str, _NewTopic]) -> list[Operation]:
+    """The operations that create topics, behind the guard."""
     existing = await ReadData([paths.topic_config(topic) for topic in topics])
-    operations: list[Operation] = [epoch_guard(active.context)]
+    operations: list[Operation] = [admin.guard]
     for (topic, new), config_node in zip(topics.items(), existing, strict=True):
         operations += _creation(topic, new, config_node)
     return operations

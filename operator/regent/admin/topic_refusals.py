@@ -6,8 +6,8 @@ import uuid
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from regent.controller.active_controller import ActiveController
-from regent.controller.commands import Reason, Rejected
+from regent.admin.commands import Reason, Rejected
+from regent.admin.topic_admin import TopicAdmin
 from regent.model.errors import UnexpectedZooKeeperError
 from regent.model.topic_config import BrokerFacts, ConfigProblem, config_problems
 from regent.zk_data.operations import Create, Operation, WriteResult, ZkError
@@ -20,21 +20,19 @@ def unknown(topic: str) -> Rejected:
     return Rejected(Reason.UNKNOWN_TOPIC, f"topic {topic!r} does not exist", "topic")
 
 
-def not_usable(active: ActiveController, topic: str) -> Rejected | None:
-    if not active.context.cluster.has_topic(topic):
+def not_usable(admin: TopicAdmin, topic: str) -> Rejected | None:
+    if not admin.cluster.has_topic(topic):
         return unknown(topic)
-    if active.context.is_topic_queued_for_deletion(topic):
+    if topic in admin.deleting:
         return Rejected(
             Reason.TOPIC_MARKED_FOR_DELETION, f"topic {topic!r} is being deleted", "topic"
         )
     return None
 
 
-def has_another_id(
-    active: ActiveController, topic: str, expected: uuid.UUID | None
-) -> Rejected | None:
+def has_another_id(admin: TopicAdmin, topic: str, expected: uuid.UUID | None) -> Rejected | None:
     """The refusal for a topic that was created again: it is not the one that is meant."""
-    actual = active.context.cluster.topic_ids.get(topic)
+    actual = admin.cluster.topic_ids.get(topic)
     if None in (expected, actual) or expected == actual:
         return None
     return created_again(topic)
@@ -104,16 +102,16 @@ def problem_refused(topic: str, problems: Sequence[ConfigProblem]) -> Rejected |
 
 
 def too_large(
-    active: ActiveController, topic: str, operations: Sequence[Operation], *, field: str = ""
+    admin: TopicAdmin, topic: str, operations: Sequence[Operation], *, field: str = ""
 ) -> Rejected | None:
     """Why one transaction cannot hold these operations: a server would end the session over it."""
-    size, limit = transaction_size(operations), transaction_limit(active.config.jute_max_buffer)
+    size, limit = transaction_size(operations), transaction_limit(admin.jute_max_buffer)
     if size <= limit:
         return None
     return Rejected(
         Reason.TOO_LARGE,
         f"topic {topic!r} takes {size:,} bytes to be written and ZooKeeper accepts {limit:,} at a "
-        f"time (its jute.maxbuffer is {active.config.jute_max_buffer:,}); declare less of it: "
+        f"time (its jute.maxbuffer is {admin.jute_max_buffer:,}); declare less of it: "
         "fewer or shorter config values, fewer partitions",
         field,
     )

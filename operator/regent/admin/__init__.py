@@ -1,0 +1,1 @@
+"""Topics and their configurations, written to ZooKeeper as Kafka's ``AdminZkClient`` does."""
