@@ -9,6 +9,7 @@ from regent.admin.deletion_permission import Forbidden
 from regent.admin.topic_admin import TopicAdmin
 from regent.admin.topic_refusals import created_again, has_another_id, not_written, unknown
 from regent.zk_data import paths
+from regent.zk_data.deletion_marker import encode_deletion_marker
 from regent.zk_data.effects import Write
 from regent.zk_data.operations import Create, Written
 from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
@@ -17,7 +18,8 @@ from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 async def delete_topics(
     admin: TopicAdmin, commands: Sequence[DeleteTopic], forbidden: Forbidden | None
 ) -> list[Outcome]:
-    """Leave the markers that Kafka's tools leave; marking a marked topic again is fine.
+    """Leave markers as Kafka's tools do, which say which topic is meant; marking a marked topic
+    again is fine.
 
     Args:
         forbidden: Why no topic may be deleted; None: topics may be.
@@ -38,17 +40,22 @@ async def delete_topics(
     refused = [
         _deletion_problem(admin, command) or replaced.get(command.topic) for command in commands
     ]
-    known = [c.topic for c, problem in zip(commands, refused, strict=True) if problem is None]
-    markers = [Create(paths.delete_topic(topic), exist_ok=True) for topic in known]
+    meant = {c.topic: c.czxid for c, problem in zip(commands, refused, strict=True) if not problem}
+    markers = [_marker(admin, topic, czxid) for topic, czxid in meant.items()]
     results = await Write(markers, guard=admin.guard)
     outcomes = {
         topic: Accepted() if isinstance(result, Written) else not_written(topic, [marker], [result])
-        for topic, marker, result in zip(known, markers, results, strict=True)
+        for topic, marker, result in zip(meant, markers, results, strict=True)
     }
     return [
         problem or outcomes[command.topic]
         for command, problem in zip(commands, refused, strict=True)
     ]
+
+
+def _marker(admin: TopicAdmin, topic: str, czxid: int) -> Create:
+    known = czxid or admin.cluster.topic_czxids.get(topic, 0)
+    return Create(paths.delete_topic(topic), encode_deletion_marker(known), exist_ok=True)
 
 
 async def _created_again(commands: Sequence[DeleteTopic]) -> dict[str, Rejected]:

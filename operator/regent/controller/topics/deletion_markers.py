@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from regent.admin.deletion_permission import deletion_forbidden
 from regent.controller.active_controller import ActiveController
@@ -12,8 +12,10 @@ from regent.controller.topics.topic_node_removal import remove_topic_nodes
 from regent.controller.transitions.partition_state_znodes import epoch_guard
 from regent.model.log import examples
 from regent.zk_data import paths
+from regent.zk_data.deletion_marker import decode_deletion_marker
 from regent.zk_data.effects import Exists, Write
 from regent.zk_data.operations import Delete
+from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
 
 
 async def deletable(
@@ -51,7 +53,8 @@ async def deletable(
     if unknown:
         await _remove_void_markers(active, unknown, complete_deletions=complete_deletions)
     if forbidden is None:
-        return known
+        former = await _remove_markers_of_former_topics(active, known)
+        return [topic for topic in known if topic not in former]
     waiting = [topic for topic in known if not context.is_topic_queued_for_deletion(topic)]
     if waiting:
         active.log.warning(
@@ -77,6 +80,35 @@ async def _remove_forbidden_markers(
             reason=why,
         )
     await _remove_markers(context, refused)
+
+
+async def _remove_markers_of_former_topics(
+    active: ActiveController, topics: Sequence[str]
+) -> Collection[str]:
+    """Remove markers that mean a former topic of the name. Returns those names."""
+    new = [topic for topic in topics if not active.context.is_topic_queued_for_deletion(topic)]
+    markers = await read_permitted([paths.delete_topic(topic) for topic in new])
+    meant = {
+        topic: czxid
+        for topic, marker in zip(new, markers, strict=True)
+        if marker is not None
+        and not isinstance(marker, UnreadableZNode)
+        and (czxid := decode_deletion_marker(marker.data))
+    }
+    nodes = await read_permitted([paths.topic(topic) for topic in meant])
+    former = [
+        topic
+        for (topic, czxid), node in zip(meant.items(), nodes, strict=True)
+        if node is not None and not isinstance(node, UnreadableZNode) and node.czxid != czxid
+    ]
+    if former:
+        active.log.warning(
+            "Topics were created again before their deletion, markers removed",
+            topics=len(former),
+            examples=examples(former),
+        )
+        await _remove_markers(active.context, former)
+    return former
 
 
 async def _remove_void_markers(

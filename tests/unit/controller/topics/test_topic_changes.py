@@ -11,10 +11,12 @@ from regent.controller.state.states import PartitionState, ReplicaState
 from regent.controller.topics.topic_changes import (
     process_partition_modifications,
     process_topic_change,
+    process_topic_deletion,
 )
 from regent.model.partition import LeaderAndIsr, ReplicaAssignment
 from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
+from regent.zk_data.deletion_marker import encode_deletion_marker
 from regent.zk_data.operations import WatchedEvent
 from tests.unit.controller.driving import once
 from tests.unit.controller.world import T0, T1, World, leader_and_isr
@@ -211,6 +213,32 @@ class TestDeletionRequests:
         world.create_topic("t", {0: (1, 2)})
         world.mark_for_deletion("t", seen_by=active)
         assert world.exists(paths.delete_topic("t"))
+        assert active.context.is_topic_queued_for_deletion("t")
+
+    @pytest.mark.parametrize("is_known", [True, False])
+    def test_a_marker_that_means_a_former_topic_of_the_name_is_removed(
+        self, is_known: bool
+    ) -> None:
+        """Whether or not the controller has seen yet that the topic was created again."""
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)}, seen_by=active)
+        former = world.node(paths.topic("t")).czxid
+        world.delete(paths.topic("t"))
+        world.create_topic("t", {0: (1, 2)}, seen_by=active if is_known else None)
+        world.put(paths.delete_topic("t"), encode_deletion_marker(former))
+        world.run(process_topic_deletion(active))
+        assert not world.exists(paths.delete_topic("t"))
+        assert not active.context.is_topic_queued_for_deletion("t")
+        assert world.log.warnings(
+            "Topics were created again before their deletion, markers removed"
+        )
+
+    def test_a_marker_that_means_the_present_topic_is_obeyed(self) -> None:
+        world, active = cluster()
+        world.create_topic("t", {0: (1, 2)}, seen_by=active)
+        czxid = world.node(paths.topic("t")).czxid
+        world.put(paths.delete_topic("t"), encode_deletion_marker(czxid))
+        world.run(process_topic_deletion(active))
         assert active.context.is_topic_queued_for_deletion("t")
 
     def test_the_marker_of_a_topic_that_cannot_be_read_waits_until_it_is_mended(self) -> None:

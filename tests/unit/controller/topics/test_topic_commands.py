@@ -32,6 +32,7 @@ from regent.zk_data.config import (
     decode_config_change,
     encode_entity_config,
 )
+from regent.zk_data.deletion_marker import decode_deletion_marker
 from tests.unit.controller.driving import once, raising
 from tests.unit.controller.processes import denying
 from tests.unit.controller.topics.commanding import LOST, config_of, refusal, rejected, submit
@@ -286,10 +287,11 @@ class TestConfiguration:
 
 
 class TestDeletion:
-    def test_a_marker_is_left_as_kafkas_tools_leave_it(self) -> None:
+    def test_a_marker_says_which_topic_is_meant(self) -> None:
         world, active = cluster()
         assert submit(world, active, DeleteTopic("t")) == (Accepted(),)
-        assert world.node(paths.delete_topic("t")).data == b""
+        marker = world.node(paths.delete_topic("t")).data
+        assert decode_deletion_marker(marker) == world.node(paths.topic("t")).czxid
 
     def test_marking_a_marked_topic_is_fine(self) -> None:
         world, active = cluster()
