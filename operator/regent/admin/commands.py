@@ -9,11 +9,11 @@ from __future__ import annotations
 import enum
 import uuid
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, NamedTuple
+from typing import Any, ClassVar, Final
 
 import msgspec
 
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, TopicPartition
 
 
 class CreateTopic(msgspec.Struct, frozen=True):
@@ -192,18 +192,6 @@ class CordonBrokers(msgspec.Struct, frozen=True):
 
 UNTHROTTLED: Final = 0
 """Instead of a rate: what throttles copies is removed."""
-
-
-class FoundPartition(NamedTuple):
-    """What a partition was when it was decided where it goes.
-
-    Attributes:
-        czxid: Transaction that created the node of its topic, 0 if not known. A topic of that name
-            with another one is another topic.
-    """
-
-    czxid: int
-    assignment: ReplicaAssignment
 
 
 class AlterPartitionReassignments(msgspec.Struct, frozen=True):

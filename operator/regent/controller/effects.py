@@ -7,7 +7,7 @@ from typing import Any
 
 from regent.controller.state.standby_copy import StandbyCopy
 from regent.model.cluster import Broker
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.control_requests import ControlRequests
 from regent.zk_data.effects import Effect
@@ -126,6 +126,7 @@ class AskReassignments(Effect[Mapping[TopicPartition, tuple[int, str]]], frozen=
 
     broker: Broker
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
+    found: Mapping[TopicPartition, FoundPartition]
 
 
 class AskElections(Effect[Mapping[TopicPartition, tuple[int, str]]], frozen=True):

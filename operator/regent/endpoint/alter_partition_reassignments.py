@@ -12,7 +12,7 @@ from regent.endpoint.handling import AdminHandler
 from regent.endpoint.refusals import DONE, WRONG_CONTROLLER, ApiError, error_of, fields_of
 from regent.endpoint.topic_requests import live_brokers
 from regent.model.acls import AclOperation
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.protocol.entity_building import build_entity
 from regent.protocol.error_codes import (
     CLUSTER_AUTHORIZATION_FAILED,
@@ -33,7 +33,8 @@ async def _answer(request: Request, controller: ControllerRequests, access: Peer
     if not await access.to_cluster(AclOperation.ALTER):
         return _error_response(request, targets, _NOT_ALLOWED)
     view = controller.view
-    outcome = await controller.carry_out(AlterPartitionReassignments(targets))
+    command = AlterPartitionReassignments(targets, _found(request))
+    outcome = await controller.carry_out(command)
     if not isinstance(outcome, Accepted):
         error = error_of(outcome)
         # To a controller that is none, Kafka's clients look at the error of the whole request.
@@ -50,6 +51,23 @@ def _targets(request: Request) -> Targets:
         else tuple(each.replicas)
         for topic in request.entity.topics
         for each in topic.partitions
+    }
+
+
+def _found(request: Request) -> Mapping[TopicPartition, FoundPartition]:
+    """What an operator of Regent's has found; clients of Kafka do not say it."""
+    return {
+        TopicPartition(topic.name, each.partition_index): FoundPartition(
+            condition.topic_czxid,
+            ReplicaAssignment(
+                tuple(condition.replicas),
+                tuple(condition.adding_replicas),
+                tuple(condition.removing_replicas),
+            ),
+        )
+        for topic in request.entity.topics
+        for each in topic.partitions
+        for condition in each.found
     }
 
 

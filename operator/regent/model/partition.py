@@ -106,3 +106,15 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
             adding_replicas=tuple(r for r in self.adding_replicas if r != replica),
             removing_replicas=tuple(r for r in self.removing_replicas if r != replica),
         )
+
+
+class FoundPartition(NamedTuple):
+    """What a partition was when it was decided where it goes.
+
+    Attributes:
+        czxid: Transaction that created the node of its topic, 0 if not known. A topic of that name
+            with another one is another topic.
+    """
+
+    czxid: int
+    assignment: ReplicaAssignment

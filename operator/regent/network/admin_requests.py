@@ -8,7 +8,7 @@ from typing import Final
 
 from regent.model.cluster import Broker
 from regent.model.errors import BrokerNotControllerError, BrokerQuestionError, BrokerRefusedError
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, TopicPartition
 from regent.network.broker_line import BrokerLine
 from regent.network.settings import ChannelSettings
 from regent.protocol import admin_requests
@@ -44,14 +44,22 @@ class AdminRequests:
         self._lines: dict[int, BrokerLine] = {}
 
     async def alter_partition_reassignments(
-        self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self,
+        broker: Broker,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        found: Mapping[TopicPartition, FoundPartition],
     ) -> Answers:
         """See :class:`~regent.runtime.admin_port.AdminRequestsPort`."""
         return await self._ask(
             broker,
             ALTER_PARTITION_REASSIGNMENTS,
             range(ALTER_PARTITION_REASSIGNMENTS.highest + 1),
-            partial(admin_requests.encode_reassignments, targets=targets, timeout_ms=_TIMEOUT_MS),
+            partial(
+                admin_requests.encode_reassignments,
+                targets=targets,
+                found=found,
+                timeout_ms=_TIMEOUT_MS,
+            ),
             admin_requests.decode_reassignments,
         )
 

@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, TopicPartition
 from regent.protocol.entity_building import build_entity
 from regent.protocol.entity_reader import read_entity
 from regent.protocol.primitives import Reader
@@ -30,16 +30,39 @@ def is_flexible(api: Api, version: int) -> bool:
 
 
 def encode_reassignments(
-    version: int, targets: Mapping[TopicPartition, tuple[int, ...] | None], *, timeout_ms: int
+    version: int,
+    targets: Mapping[TopicPartition, tuple[int, ...] | None],
+    found: Mapping[TopicPartition, FoundPartition],
+    *,
+    timeout_ms: int,
 ) -> bytes:
-    """An AlterPartitionReassignments; a target of None cancels."""
+    """An AlterPartitionReassignments; a target of None cancels.
+
+    Args:
+        found: On which condition partitions are moved. A Regent keeps it, brokers do not read it.
+    """
     by_topic: dict[str, list[dict[str, object]]] = {}
     for tp, target in targets.items():
-        each: dict[str, object] = {"partition_index": tp.partition, "replicas": target}
+        conditions = [_condition(found[tp])] if tp in found else []
+        each: dict[str, object] = {
+            "partition_index": tp.partition,
+            "replicas": target,
+            "found": conditions,
+        }
         by_topic.setdefault(tp.topic, []).append(each)
     topics = [{"name": topic, "partitions": each} for topic, each in by_topic.items()]
     timeout = datetime.timedelta(milliseconds=timeout_ms)
     return _encode(ALTER_PARTITION_REASSIGNMENTS, version, {"timeout": timeout, "topics": topics})
+
+
+def _condition(found: FoundPartition) -> dict[str, object]:
+    assignment = found.assignment
+    return {
+        "topic_czxid": found.czxid,
+        "replicas": assignment.replicas,
+        "adding_replicas": assignment.adding_replicas,
+        "removing_replicas": assignment.removing_replicas,
+    }
 
 
 def decode_reassignments(version: int, body: bytes) -> tuple[int, str, Answers]:

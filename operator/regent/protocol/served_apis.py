@@ -15,6 +15,9 @@ from regent.protocol.entities.alter_partition import (
     ALTER_PARTITION_REQUEST,
     ALTER_PARTITION_RESPONSE,
 )
+from regent.protocol.entities.alter_partition_reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS_REQUEST,
+)
 from regent.protocol.entities.controlled_shutdown import (
     CONTROLLED_SHUTDOWN_REQUEST,
     CONTROLLED_SHUTDOWN_RESPONSE,
@@ -119,7 +122,9 @@ DELETE_TOPICS: Final = _completed(
 )
 CREATE_PARTITIONS: Final = _of_kio(37, "CreatePartitions", range(4))
 ELECT_LEADERS: Final = _of_kio(43, "ElectLeaders", range(3))
-ALTER_PARTITION_REASSIGNMENTS: Final = _of_kio(45, "AlterPartitionReassignments", range(1))
+ALTER_PARTITION_REASSIGNMENTS: Final = _of_kio(
+    45, "AlterPartitionReassignments", range(1)
+)._replace(requests={0: ALTER_PARTITION_REASSIGNMENTS_REQUEST[0]})
 LIST_PARTITION_REASSIGNMENTS: Final = _of_kio(46, "ListPartitionReassignments", range(1))
 ALTER_USER_SCRAM_CREDENTIALS: Final = _of_kio(51, "AlterUserScramCredentials", range(1))
 UPDATE_FEATURES: Final = _of_kio(57, "UpdateFeatures", range(2))

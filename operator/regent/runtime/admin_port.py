@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from regent.model.cluster import Broker
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, TopicPartition
 
 
 class AdminRequestsPort(Protocol):
@@ -18,9 +18,17 @@ class AdminRequestsPort(Protocol):
     """
 
     async def alter_partition_reassignments(
-        self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self,
+        broker: Broker,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        found: Mapping[TopicPartition, FoundPartition],
     ) -> Mapping[TopicPartition, tuple[int, str]]:
-        """Begin, replace or, where the target is None, cancel reassignments (KIP-455)."""
+        """Begin, replace or, where the target is None, cancel reassignments (KIP-455).
+
+        Args:
+            found: What partitions were when that was decided. A Regent moves no partition that is
+                another one by then; a broker moves it whatever it is.
+        """
         ...
 
     async def elect_leaders(

@@ -58,7 +58,7 @@ class Interpreter:
         }
         if admin is not None:
             self._perform[fx.AskReassignments] = lambda x: admin.alter_partition_reassignments(
-                x.broker, x.targets
+                x.broker, x.targets, x.found
             )
             self._perform[fx.AskElections] = lambda x: admin.elect_leaders(
                 x.broker, x.election_type, x.partitions

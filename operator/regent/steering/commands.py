@@ -46,7 +46,7 @@ from regent.model.errors import (
     MalformedZNodeError,
     UnexpectedZooKeeperError,
 )
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
     UNKNOWN_SERVER_ERROR,
@@ -237,7 +237,7 @@ async def _alter_reassignments(
     }
     if to_begin:
         try:
-            results |= await _move(broker, to_begin, expected)
+            results |= await _move(broker, to_begin, command.found, expected)
         except (BrokerRefusedError, BrokerTooOldError, BrokerUnreachedError):
             await _put_back(active, {tp: before[tp] for tp in to_begin}, expected)
             raise
@@ -271,7 +271,7 @@ async def _reassign_topic(
     refused = refused_reassignment(active, command)
     if refused is not None:
         return refused
-    results = await _move(broker, command.by_partition, expected)
+    results = await _move(broker, command.by_partition, {}, expected)
     if any(not result.error_code for result in results.values()):
         return Accepted()
     tp, result = next(iter(results.items()))
@@ -281,9 +281,14 @@ async def _reassign_topic(
     return Rejected(reason, message, "replication_factor")
 
 
-async def _move(broker: Broker, targets: Targets, expected: ExpectedMoves) -> Results:
+async def _move(
+    broker: Broker,
+    targets: Targets,
+    found: Mapping[TopicPartition, FoundPartition],
+    expected: ExpectedMoves,
+) -> Results:
     with expected.asking(targets):
-        answers = await AskReassignments(broker, targets)
+        answers = await AskReassignments(broker, targets, found)
     results = _results({tp: answers.get(tp, _NO_ANSWER) for tp in targets})
     accepted = {
         tp: target

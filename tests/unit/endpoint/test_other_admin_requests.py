@@ -233,9 +233,18 @@ class TestElectLeaders:
 
 
 def reassign(
-    endpoint: LocalEndpoint, targets: dict[int, tuple[int, ...] | None]
+    endpoint: LocalEndpoint,
+    targets: dict[int, tuple[int, ...] | None],
+    found: tuple[dict[str, Any], ...] = (),
 ) -> dict[int, tuple[int, str | None]]:
-    partitions = [{"partition_index": p, "replicas": target} for p, target in targets.items()]
+    """Move partitions of topic t; the results by partition.
+
+    Args:
+        found: What Regent's operator says about each partition; none: a client of Kafka asks.
+    """
+    partitions = [
+        {"partition_index": p, "replicas": target, "found": found} for p, target in targets.items()
+    ]
     answer = endpoint.ask(
         ALTER_PARTITION_REASSIGNMENTS,
         0,
@@ -267,6 +276,35 @@ class TestReassignments:
         answer = endpoint.ask(LIST_PARTITION_REASSIGNMENTS, 0, {"timeout": MINUTE, "topics": named})
         assert answer["topics"] == ()
         cluster.resume_broker(3)
+
+    @pytest.mark.parametrize(
+        ("changed", "code"),
+        [
+            ({}, 0),
+            ({"replicas": (2, 1)}, 39),
+            ({"adding_replicas": (2,)}, 39),
+            ({"removing_replicas": (1,)}, 39),
+            ({"topic_czxid": 1}, 3),
+        ],
+    )
+    def test_a_partition_that_is_another_one_than_was_found_stays(
+        self,
+        changed: dict[str, Any],
+        code: int,
+        cluster: SimulatedCluster,
+        controller: LiveController,
+        endpoint: LocalEndpoint,
+    ) -> None:
+        create_led(cluster, controller, "t", [(1, 2)])
+        cluster.expect_move("t", 0, (2, 3))
+        found = {
+            "topic_czxid": controller.view.topics["t"].czxid,
+            "replicas": (1, 2),
+            "adding_replicas": (),
+            "removing_replicas": (),
+            **changed,
+        }
+        assert reassign(endpoint, {0: (2, 3)}, (found,))[0][0] == code
 
     @pytest.mark.usefixtures("led")
     @pytest.mark.parametrize(

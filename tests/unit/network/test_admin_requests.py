@@ -19,7 +19,7 @@ from regent.model.errors import (
     BrokerTooOldError,
     BrokerUnreachedError,
 )
-from regent.model.partition import TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.network.admin_requests import AdminRequests
 from regent.network.settings import ChannelSettings
 from regent.protocol.entity_building import build_entity
@@ -112,9 +112,10 @@ def elected(code: int, partitions: Mapping[int, int]) -> dict[str, Any]:
 @pytest.mark.parametrize("release", [(2, 4), (3, 9)])
 async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -> None:
     fields = reassigned(partitions={0: (NONE, None), 1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")})
+    found = FoundPartition(77, ReplicaAssignment((1, 2, 4), (4,), (1,)))
     async with asking(release, ALTER_PARTITION_REASSIGNMENTS, fields) as (controller, admin):
         answers = await admin.alter_partition_reassignments(
-            controller.registration, {P0: (3, 2), P1: None}
+            controller.registration, {P0: (3, 2), P1: None}, {P0: found}
         )
         assert answers == {P0: (NONE, ""), P1: (INVALID_REPLICA_ASSIGNMENT, "Not alive.")}
         (entity,) = controller.entities
@@ -124,7 +125,12 @@ async def test_reassignments_are_begun_and_cancelled(release: tuple[int, int]) -
             (0, (3, 2)),
             (1, None),
         ]
-        await admin.alter_partition_reassignments(controller.registration, {P0: (3, 2)})
+        (condition,) = topic.partitions[0].found
+        assert condition.topic_czxid == 77
+        assert condition.replicas == (1, 2, 4)
+        assert (condition.adding_replicas, condition.removing_replicas) == ((4,), (1,))
+        assert topic.partitions[1].found == ()
+        await admin.alter_partition_reassignments(controller.registration, {P0: (3, 2)}, {})
         assert controller.broker.accepted == 1
 
 
@@ -153,7 +159,7 @@ async def test_all_partitions_and_unclean_elections_can_be_asked_for() -> None:
 async def test_a_broker_that_is_too_old_is_not_asked() -> None:
     async with asking((2, 3), ELECT_LEADERS, elected(NONE, {})) as (controller, admin):
         with pytest.raises(BrokerTooOldError, match="API 45"):
-            await admin.alter_partition_reassignments(controller.registration, {P0: None})
+            await admin.alter_partition_reassignments(controller.registration, {P0: None}, {})
         with pytest.raises(BrokerTooOldError, match="API 43"):
             await admin.elect_leaders(controller.registration, UNCLEAN, (P0,))
         assert controller.entities == []
@@ -171,7 +177,7 @@ async def test_whole_refusal_names_its_cause(code: int, error: type[Exception], 
     fields = reassigned(code)
     async with asking((3, 9), ALTER_PARTITION_REASSIGNMENTS, fields) as (controller, admin):
         with pytest.raises(error, match=text):
-            await admin.alter_partition_reassignments(controller.registration, {P0: None})
+            await admin.alter_partition_reassignments(controller.registration, {P0: None}, {})
 
 
 async def test_a_former_controller_says_so_for_each_partition() -> None:
@@ -198,18 +204,20 @@ async def test_a_controller_that_is_not_reached_is_told_from_one_that_breaks_off
 
         say_instead(None)
         with pytest.raises(BrokerQuestionError) as unanswered:
-            await admin.alter_partition_reassignments(registration, {P0: None})
+            await admin.alter_partition_reassignments(registration, {P0: None}, {})
         assert not isinstance(unanswered.value, BrokerSilentError)
         was_asked.clear()
         say_instead(NO_BYTES)
-        asked = asyncio.create_task(admin.alter_partition_reassignments(registration, {P0: None}))
+        asked = asyncio.create_task(
+            admin.alter_partition_reassignments(registration, {P0: None}, {})
+        )
         await was_asked.wait()
         admin.close()
         async with asyncio.timeout(DEADLINE_S):
             with pytest.raises(BrokerQuestionError):
                 await asked
     with pytest.raises(BrokerUnreachedError):
-        await admin.alter_partition_reassignments(registration, {P0: None})
+        await admin.alter_partition_reassignments(registration, {P0: None}, {})
 
 
 async def test_late_controller_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -221,5 +229,5 @@ async def test_late_controller_is_silent(monkeypatch: pytest.MonkeyPatch) -> Non
             answer(header, frame) if header.api_key == API_VERSIONS_KEY else NO_BYTES
         )
         with pytest.raises(BrokerSilentError) as silent:
-            await admin.alter_partition_reassignments(controller.registration, {P0: None})
+            await admin.alter_partition_reassignments(controller.registration, {P0: None}, {})
         assert not isinstance(silent.value, BrokerUnreachedError)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import uuid
 from datetime import timedelta
+from types import UnionType
 from typing import Any, get_args, get_origin
 
 import pytest
@@ -16,6 +17,9 @@ from kio.serial import entity_reader
 from regent.protocol.entities.alter_partition import (
     ALTER_PARTITION_REQUEST,
     ALTER_PARTITION_RESPONSE,
+)
+from regent.protocol.entities.alter_partition_reassignments import (
+    ALTER_PARTITION_REASSIGNMENTS_REQUEST,
 )
 from regent.protocol.entities.controlled_shutdown import (
     CONTROLLED_SHUTDOWN_REQUEST,
@@ -42,6 +46,7 @@ MESSAGES = (
     STOP_REPLICA_RESPONSE,
     ALTER_PARTITION_REQUEST,
     ALTER_PARTITION_RESPONSE,
+    ALTER_PARTITION_REASSIGNMENTS_REQUEST,
     CONTROLLED_SHUTDOWN_REQUEST,
     CONTROLLED_SHUTDOWN_RESPONSE,
 )
@@ -52,14 +57,20 @@ LIMITS = {"int8": 7, "int16": 15, "int32": 31, "int64": 63}
 def values(field: dataclasses.Field[Any]) -> st.SearchStrategy[Any]:
     """Legal values of a field."""
     annotation: Any = field.type
+    if isinstance(annotation, UnionType) and get_origin(get_args(annotation)[0]) is tuple:
+        return st.none() | arrays(field, get_args(annotation)[0])
     if get_origin(annotation) is tuple:
-        (inner, _) = get_args(annotation)
-        if isinstance(inner, type) and dataclasses.is_dataclass(inner):
-            return st.lists(entities(inner), max_size=2).map(tuple)
-        return st.lists(primitives(field.metadata["kafka_type"]), max_size=3).map(tuple)
+        return arrays(field, annotation)
     if field.metadata["kafka_type"] == "string" and annotation is not str:
         return st.none() | primitives("string")
     return primitives(field.metadata["kafka_type"])
+
+
+def arrays(field: dataclasses.Field[Any], annotation: Any) -> st.SearchStrategy[Any]:
+    (inner, _) = get_args(annotation)
+    if isinstance(inner, type) and dataclasses.is_dataclass(inner):
+        return st.lists(entities(inner), max_size=2).map(tuple)
+    return st.lists(primitives(field.metadata["kafka_type"]), max_size=3).map(tuple)
 
 
 def primitives(kafka_type: str) -> st.SearchStrategy[Any]:

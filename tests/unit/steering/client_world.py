@@ -18,7 +18,7 @@ from regent.model.errors import (
     RecursiveWatchesUnsupportedError,
     UnexpectedZooKeeperError,
 )
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.model.topic_config import BrokerFacts
 from regent.protocol.error_codes import INVALID_REPLICA_ASSIGNMENT
 from regent.runtime.ports import ConnectionListener
@@ -160,7 +160,10 @@ class Controller:
         self._client = server.connect()
 
     async def alter_partition_reassignments(
-        self, broker: Broker, targets: Mapping[TopicPartition, tuple[int, ...] | None]
+        self,
+        broker: Broker,
+        targets: Mapping[TopicPartition, tuple[int, ...] | None],
+        found: Mapping[TopicPartition, FoundPartition],
     ) -> dict[TopicPartition, tuple[int, str]]:
         self._note(broker, dict(targets))
         if self.is_silent:

@@ -18,7 +18,6 @@ from regent.admin.commands import (
     CreateTopic,
     DeleteTopic,
     DescribeTopicConfigs,
-    FoundPartition,
     PartitionResult,
     Reason,
     ReassignTopic,
@@ -26,7 +25,7 @@ from regent.admin.commands import (
 )
 from regent.controller.commands import Command
 from regent.controller.view import ClusterView, TopicView
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from regent.admin.commands import (
     Accepted,
     AlterPartitionReassignments,
-    FoundPartition,
     Outcome,
     PartitionResult,
     Reason,
@@ -22,7 +21,7 @@ from regent.controller.reassignment import reassignments, throttles
 from regent.controller.reassignment.algebra import cancelled, reassign_to, target_problem
 from regent.controller.reassignment.new_epochs import Unsafe
 from regent.controller.reassignment.request_node import drop_requests
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.protocol.error_codes import (
     INVALID_REPLICA_ASSIGNMENT,
     NO_REASSIGNMENT_IN_PROGRESS,

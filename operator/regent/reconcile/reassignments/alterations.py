@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from regent.admin.commands import AlterPartitionReassignments, FoundPartition
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.admin.commands import AlterPartitionReassignments
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.reconcile.reassignments.stages import MoveStatus
 
 

@@ -6,12 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from regent.admin.commands import (
-    Accepted,
-    AlterPartitionReassignments,
-    FoundPartition,
-    PartitionResult,
-)
+from regent.admin.commands import Accepted, AlterPartitionReassignments, PartitionResult
 from regent.controller.active_controller import ActiveController
 from regent.controller.partitions.isr_changes import process_isr_change_notification
 from regent.controller.reassignment.reassignment_changes import (
@@ -19,7 +14,7 @@ from regent.controller.reassignment.reassignment_changes import (
     process_zk_partition_reassignment,
 )
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.partition import LeaderAndIsr, ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, LeaderAndIsr, ReplicaAssignment, TopicPartition
 from regent.zk_data import effects as zk_effects
 from regent.zk_data import paths
 from regent.zk_data.operations import SetData

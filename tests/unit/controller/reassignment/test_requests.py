@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from regent.admin.commands import Accepted, FoundPartition
+from regent.admin.commands import Accepted
 from regent.controller.commands import ListPartitionReassignments
 from regent.controller.reassignment.reassignment_changes import process_zk_partition_reassignment
 from regent.controller.topics.topic_commands import process_commands
-from regent.model.partition import ReplicaAssignment, TopicPartition
+from regent.model.partition import FoundPartition, ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
 from regent.zk_data.operations import WatchedEvent
 from tests.unit.controller.reassignment.moving import Cluster, Targets

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.admin.commands import AlterPartitionReassignments, FoundPartition
+from regent.admin.commands import AlterPartitionReassignments
 from regent.controller.reassignment.algebra import completed, reassign_to
 from regent.controller.view import ClusterView, PartitionView
-from regent.model.partition import ReplicaAssignment
+from regent.model.partition import FoundPartition, ReplicaAssignment
 from regent.reconcile.reassignments.execution import ReassignmentPlan
 from regent.reconcile.reassignments.planning import plan_reassignment
 from regent.reconcile.reassignments.request import DeclaredReplicas, RefusedMove, SentMove
