@@ -2,7 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import msgspec
+
+from regent.model.cluster import Address
+
+
+class RegentEndpoint(msgspec.Struct, frozen=True):
+    """Where brokers and clients reach a Regent that is the controller.
+
+    Attributes:
+        served: By security protocol.
+        listener_addresses: By the name of a brokers' listener, where its users reach the Regent
+            instead, with the security protocol of that listener.
+    """
+
+    served: Mapping[str, Address] = MappingProxyType({})
+    listener_addresses: Mapping[str, Address] = MappingProxyType({})
 
 
 class ServedResources(msgspec.Struct, frozen=True):
@@ -37,10 +55,12 @@ class ActiveRegent(msgspec.Struct, frozen=True):
         controller_id: The id under which it does.
         resources: Which custom resources it serves; None: it does not say, as it is of an earlier
             version, or in a way that this one cannot read.
+        endpoint: Where it is reached; None: nowhere, or it does not say.
     """
 
     controller_id: int
     resources: ServedResources | None = None
+    endpoint: RegentEndpoint | None = None
 
     def report(self) -> dict[str, object]:
         """As ``/status`` shows it."""

@@ -97,9 +97,13 @@ class ClientService(ServiceThread):
         """What is worth knowing though resources could be served here, or None."""
         view = self.view
         failed = None if self._parts is None else self._parts.parts.problem()
-        nobody = view.is_client and view.controller_id not in view.brokers
-        leaderless = "no broker is the controller: nothing is reassigned, nobody is elected"
-        return "; ".join(each for each in (failed, leaderless if nobody else None) if each) or None
+        regent = view.active_regent
+        can_be_asked = view.controller_id in view.brokers or (
+            regent is not None and regent.endpoint is not None
+        )
+        missing = "no controller can be asked: no partition is reassigned, no leader is elected"
+        unasked = missing if view.is_client and not can_be_asked else None
+        return "; ".join(each for each in (failed, unasked) if each) or None
 
     def status(self) -> dict[str, object]:
         """For ``/status``."""

@@ -25,6 +25,7 @@ from regent.admin.commands import (
     Rejected,
 )
 from regent.admin.topic_refusals import refused_by_zookeeper
+from regent.cluster.announced_controller import ANNOUNCED_EPOCH, announced_controller
 from regent.controller.active_controller import ActiveController
 from regent.controller.commands import Command
 from regent.controller.effects import AskElections, AskReassignments
@@ -35,6 +36,7 @@ from regent.controller.reassignment.reassignment_commands import (
     throttle_moves,
 )
 from regent.controller.topics.topic_commands import process_commands
+from regent.model.active_regent import ActiveRegent
 from regent.model.cluster import Broker
 from regent.model.errors import (
     BrokerNotControllerError,
@@ -75,7 +77,10 @@ def is_asked(command: Command) -> bool:
 
 
 async def carry_out(
-    active: ActiveController, commands: Sequence[Command], expected: ExpectedMoves
+    active: ActiveController,
+    commands: Sequence[Command],
+    expected: ExpectedMoves,
+    regent: ActiveRegent | None = None,
 ) -> tuple[Outcome, ...]:
     """Carry commands out in order.
 
@@ -85,6 +90,7 @@ async def carry_out(
 
     Args:
         expected: Learns what the controller has accepted.
+        regent: The controller, if it is a Regent.
 
     Raises:
         ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError: As
@@ -94,7 +100,7 @@ async def carry_out(
     silent: Silent = {}
     for are_asked, some in itertools.groupby(commands, key=is_asked):
         if are_asked:
-            outcomes += [await _ask(active, command, expected, silent) for command in some]
+            outcomes += [await _ask(active, command, expected, silent, regent) for command in some]
         else:
             outcomes += await _change_topics(active, list(some))
     return tuple(outcomes)
@@ -183,12 +189,29 @@ def _is_moving(topic: str) -> Rejected:
     return Rejected(Reason.REASSIGNMENT_IN_PROGRESS, message)
 
 
+def _controller(active: ActiveController, regent: ActiveRegent | None) -> Broker | None:
+    """The controller as a broker that can be asked: one, or a Regent with an endpoint."""
+    brokers, controller_id = active.context.cluster.brokers, active.context.term.controller_id
+    if regent is None or regent.endpoint is None:
+        return brokers.get(controller_id)
+    return announced_controller(
+        controller_id,
+        brokers,
+        regent.endpoint.served,
+        addresses=regent.endpoint.listener_addresses,
+    )
+
+
 async def _ask(
-    active: ActiveController, command: Command, expected: ExpectedMoves, silent: Silent
+    active: ActiveController,
+    command: Command,
+    expected: ExpectedMoves,
+    silent: Silent,
+    regent: ActiveRegent | None,
 ) -> Outcome:
-    broker = active.context.cluster.brokers.get(active.context.term.controller_id)
+    broker = _controller(active, regent)
     if broker is None:
-        return _no_controller(active.context.term.controller_id)
+        return _no_controller(active.context.term.controller_id, regent)
     known = silent.get(broker.broker_id)
     if known is not None:
         return _unanswered(broker, command, known)
@@ -315,14 +338,24 @@ def _invalid(reason: str) -> PartitionResult:
     return PartitionResult(INVALID_REPLICA_ASSIGNMENT, reason)
 
 
-def _no_controller(controller_id: int) -> Rejected:
-    who = "nobody is the controller" if controller_id < 0 else f"the controller, {controller_id},"
-    what = "" if controller_id < 0 else " is no broker that is alive"
-    return Rejected(Reason.BROKERS_UNAVAILABLE, f"{who}{what}; the command is tried again")
+def _no_controller(controller_id: int, regent: ActiveRegent | None) -> Rejected:
+    if controller_id < 0:
+        problem = "there is no controller"
+    elif regent is None:
+        problem = f"the controller, {controller_id}, is no broker that is alive"
+    elif regent.endpoint is None:
+        problem = f"the controller, Regent {controller_id}, has no endpoint: set its endpoint_port"
+    else:
+        problem = (
+            f"the controller, Regent {controller_id}, serves none of the brokers' security "
+            f"protocols, only {sorted(regent.endpoint.served)}"
+        )
+    return Rejected(Reason.BROKERS_UNAVAILABLE, f"{problem}; the command is tried again")
 
 
 def _unanswered(broker: Broker, command: Command, error: BrokerQuestionError) -> Rejected:
-    who = f"broker {broker.broker_id}, which is the controller"
+    is_regent = broker.epoch == ANNOUNCED_EPOCH
+    who = f"{'Regent' if is_regent else 'broker'} {broker.broker_id}, which is the controller"
     if isinstance(error, BrokerTooOldError):
         needed = "2.2" if isinstance(command, ElectLeaders) else "2.4"
         message = (

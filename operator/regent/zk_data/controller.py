@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
-from regent.model.active_regent import ActiveRegent, ServedResources
+from regent.model.active_regent import ActiveRegent, RegentEndpoint, ServedResources
+from regent.model.cluster import Address
 from regent.model.errors import MalformedZNodeError
 from regent.zk_data import paths
 from regent.zk_data.decoding import INT32_MAX, Int32, decimal, json_decoder, json_object
@@ -24,12 +27,27 @@ class _ServedResources(msgspec.Struct, rename="camel"):
     is_default: bool = False
 
 
+class _Address(msgspec.Struct):
+    host: str
+    port: int
+
+
+class _Endpoint(msgspec.Struct):
+    protocols: dict[str, _Address] = {}
+    listeners: dict[str, _Address] = {}
+
+
 class _Regent(msgspec.Struct, rename="camel"):
     custom_resources: _ServedResources | None = None
 
 
+class _ReachedRegent(msgspec.Struct):
+    regent: _Endpoint | None = None
+
+
 _decode = json_decoder(_Controller)
 _decode_regent = json_decoder(_Regent)
+_decode_endpoint = json_decoder(_ReachedRegent)
 
 
 def decode_controller(data: bytes) -> int:
@@ -55,7 +73,8 @@ def decode_election_path(data: bytes) -> str | None:
 def decode_active_regent(data: bytes) -> ActiveRegent | None:
     """The Regent that holds ``/controller``; None if the holder is none, or does not decode.
 
-    What it says of custom resources may be of a later version: then it does not say it.
+    What it says of custom resources and of its endpoint may be of a later version: then it does not
+    say it.
     """
     try:
         holder = _decode(paths.CONTROLLER, data)
@@ -63,7 +82,7 @@ def decode_active_regent(data: bytes) -> ActiveRegent | None:
         return None
     if holder.election_path is None:
         return None
-    return ActiveRegent(holder.brokerid, _served_resources(data))
+    return ActiveRegent(holder.brokerid, _served_resources(data), _endpoint(data))
 
 
 def _served_resources(data: bytes) -> ServedResources | None:
@@ -74,6 +93,20 @@ def _served_resources(data: bytes) -> ServedResources | None:
     if said is None:
         return None
     return ServedResources(said.lease, said.namespaces, said.cluster_name, said.is_default)
+
+
+def _endpoint(data: bytes) -> RegentEndpoint | None:
+    try:
+        said = _decode_endpoint(paths.CONTROLLER, data).regent
+    except MalformedZNodeError:
+        return None
+    return (
+        None if said is None else RegentEndpoint(*map(_addresses, (said.protocols, said.listeners)))
+    )
+
+
+def _addresses(by_name: Mapping[str, _Address]) -> dict[str, Address]:
+    return {name: Address(each.host, each.port) for name, each in by_name.items()}
 
 
 def is_kraft_controller(data: bytes) -> bool:
@@ -93,6 +126,7 @@ def encode_controller(
     *,
     election_path: str | None = None,
     resources: ServedResources | None = None,
+    endpoint: RegentEndpoint | None = None,
 ) -> bytes:
     """Version 2, as Kafka 3.4 and later write it; earlier brokers ignore what they do not know.
 
@@ -104,6 +138,7 @@ def encode_controller(
         election_path: A member of Regent's own, which brokers ignore: see
             :func:`decode_election_path`.
         resources: Another one: see :func:`decode_active_regent`.
+        endpoint: Another one, likewise.
     """
     members: list[tuple[str, object]] = [
         ("version", 2),
@@ -115,7 +150,21 @@ def encode_controller(
         members.append(("electionPath", election_path))
     if resources is not None:
         members.append(("customResources", resources.report()))
+    if endpoint is not None:
+        members.append(
+            (
+                "regent",
+                {
+                    "protocols": _as_json(endpoint.served),
+                    "listeners": _as_json(endpoint.listener_addresses),
+                },
+            )
+        )
     return json_object(members)
+
+
+def _as_json(addresses: Mapping[str, Address]) -> dict[str, object]:
+    return {name: address._asdict() for name, address in addresses.items()}
 
 
 def decode_controller_epoch(data: bytes) -> int:

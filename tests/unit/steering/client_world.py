@@ -11,8 +11,8 @@ from regent.controller.commands import Command
 from regent.controller.config import ControllerConfig
 from regent.controller.reassignment.algebra import cancelled, reassign_to
 from regent.controller.view import ClusterView
-from regent.model.active_regent import ServedResources
-from regent.model.cluster import Broker
+from regent.model.active_regent import ActiveRegent
+from regent.model.cluster import Broker, EndPoint
 from regent.model.errors import (
     BrokerQuestionError,
     RecursiveWatchesUnsupportedError,
@@ -146,6 +146,7 @@ class Controller:
 
     Attributes:
         asked: Requests so far.
+        endpoints: Of the controller that was asked last.
         failure: Raised by every request.
         loses_answers: Whether requests are carried out and not answered.
         is_silent: Whether requests are neither, for as long as the connection lasts.
@@ -153,6 +154,7 @@ class Controller:
 
     def __init__(self, server: InMemoryZooKeeper) -> None:
         self.asked: list[tuple[int, Any]] = []
+        self.endpoints: tuple[EndPoint, ...] = ()
         self.failure: Exception | None = None
         self.loses_answers = False
         self.is_silent = False
@@ -187,6 +189,7 @@ class Controller:
 
     def _note(self, broker: Broker, what: Any) -> None:
         self.asked.append((broker.broker_id, what))
+        self.endpoints = broker.endpoints
         if self.failure is not None:
             raise self.failure
 
@@ -289,12 +292,16 @@ class ClientWorld:
         content = encode_broker(make_broker(broker_id), timestamp_ms=0)
         self.admin.multi([Create(paths.broker_id(broker_id), content)])
 
-    def elect(
-        self, controller_id: int, *, epoch: int, resources: ServedResources | None = None
-    ) -> None:
-        """A broker becomes the controller; or a Regent, if it says which resources it serves."""
-        path = None if resources is None else "/regent/election"
-        holder = encode_controller(controller_id, 0, election_path=path, resources=resources)
+    def elect(self, controller_id: int, *, epoch: int, regent: ActiveRegent | None = None) -> None:
+        """A broker becomes the controller, or a Regent."""
+        path = None if regent is None else "/regent/election"
+        holder = encode_controller(
+            controller_id,
+            0,
+            election_path=path,
+            resources=None if regent is None else regent.resources,
+            endpoint=None if regent is None else regent.endpoint,
+        )
         node = self.server.get(paths.CONTROLLER_EPOCH)
         content = encode_controller_epoch(epoch)
         if self.server.get(paths.CONTROLLER) is not None:

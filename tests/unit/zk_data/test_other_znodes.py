@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from regent.model.active_regent import ActiveRegent, ServedResources
+from regent.model.active_regent import ActiveRegent, RegentEndpoint, ServedResources
+from regent.model.cluster import Address
 from regent.model.partition import TopicPartition
 from regent.simulation.broker_znodes import encode_cluster_id
 from regent.zk_data import cluster, config, controller, features, notifications
@@ -44,6 +45,16 @@ def test_a_regent_says_which_resources_it_serves(served: ServedResources | None)
     assert controller.decode_active_regent(data) == ActiveRegent(7, served)
     assert controller.decode_controller(data) == 7
     assert controller.decode_election_path(data) == "/a"
+
+
+def test_a_regent_says_where_it_is_reached() -> None:
+    endpoint = RegentEndpoint(
+        {"SASL_SSL": Address("regent", 9095)}, {"EXTERNAL": Address("::1", 9096)}
+    )
+    data = controller.encode_controller(7, 0, election_path="/a", endpoint=endpoint)
+    assert controller.decode_active_regent(data) == ActiveRegent(7, endpoint=endpoint)
+    other = data.replace(b"9095", b'"9095"')
+    assert controller.decode_active_regent(other) == ActiveRegent(7)
 
 
 @pytest.mark.parametrize(

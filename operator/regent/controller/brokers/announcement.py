@@ -1,73 +1,15 @@
-"""How the controller appears to brokers and clients: as one more live broker of UpdateMetadata.
-
-Brokers 3.0 and newer look the controller up there, under the listener that they use among each
-other; brokers 2.7 need that listener in *every* entry of the list, and one without it ends their
-channel to the controller until they restart. Clients find the controller by it too. So it has every
-listener that a broker has, under the name that brokers give it, unless the settings choose.
-
-It is never a broker of the cluster state: it has no replicas and takes part in no election.
-"""
+"""Which clusters a Regent refuses, as their brokers could not reach it."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from types import MappingProxyType
 from typing import Final
 
-from regent.model.cluster import Address, Broker, EndPoint
+from regent.model.cluster import Address, Broker
 from regent.model.errors import UnsupportedClusterError
 
 REGISTRATION_SINCE_2_7: Final = 5
 """Version of a registration from inter.broker.protocol.version 2.7-IV0 on (KIP-584)."""
-
-
-def announced_controller(
-    controller_id: int,
-    brokers: Mapping[int, Broker],
-    served: Mapping[str, Address],
-    listeners: Collection[str] = (),
-    *,
-    addresses: Mapping[str, Address] = MappingProxyType({}),
-) -> Broker | None:
-    """The controller as a live broker.
-
-    It has a rack if all brokers have one: otherwise brokers could not place replicas across racks
-    any more.
-
-    Args:
-        controller_id: Ours.
-        brokers: The live brokers.
-        served: Security protocol -> where brokers and clients reach us with it.
-        listeners: Names of the listeners under which to appear; none: all of them.
-        addresses: Name of a listener -> where its users reach us instead.
-
-    Returns:
-        None if none of the brokers' listeners has a security protocol that is served.
-    """
-    endpoints: dict[str, EndPoint] = {}
-    for broker in brokers.values():
-        for each in broker.endpoints:
-            address = served.get(each.security_protocol)
-            if address is not None and (not listeners or each.listener in listeners):
-                address = addresses.get(each.listener, address)
-                endpoints.setdefault(
-                    each.listener,
-                    EndPoint(each.listener, each.security_protocol, address.host, address.port),
-                )
-    if not endpoints:
-        return None
-    rack = _common_rack(brokers.values())
-    return Broker(controller_id, epoch=-1, endpoints=tuple(endpoints.values()), rack=rack)
-
-
-def _common_rack(brokers: Iterable[Broker]) -> str | None:
-    """The rack with the most brokers, where one more gets the fewest replicas."""
-    racks = [broker.rack for broker in brokers]
-    counts = Counter(rack for rack in racks if rack is not None)
-    if counts.total() < len(racks):
-        return None
-    return min(counts, key=lambda rack: (-counts[rack], rack))
 
 
 def listeners_not_served(
@@ -97,7 +39,7 @@ def refuse_unreachable(
 
     Args:
         brokers: The live brokers.
-        served: As in :func:`announced_controller`.
+        served: As in :func:`~regent.cluster.announced_controller.announced_controller`.
         announced_listeners: Likewise the ``listeners``.
         inter_broker_listener: The listener by which brokers reach the controller; None: it may be
             any of theirs. So it may for a broker that lacks it: one that is set up otherwise than

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from regent.cluster.announced_controller import announced_controller
 from regent.controller.active_controller import ActiveController
-from regent.controller.brokers.announcement import announced_controller
 from regent.controller.effects import CurrentTime
 from regent.controller.state.context import ControllerContext
 from regent.controller.transitions.partition_state_znodes import epoch_guard

@@ -18,8 +18,8 @@ import weakref
 from collections import Counter, deque
 from collections.abc import Collection, Iterable, Mapping
 
+from regent.cluster.announced_controller import announced_controller
 from regent.cluster.known_broker_facts import KnownBrokerFacts
-from regent.controller.brokers.announcement import announced_controller
 from regent.controller.state.answered_leaders import AnsweredLeaders
 from regent.controller.state.cluster_state import ClusterState
 from regent.controller.state.deletion_progress import DeletionProgress, TopicDeletionProgress

@@ -21,7 +21,7 @@ from regent.controller.state.context import ControllerContext
 from regent.controller.state.term import DeposedHolder, Term
 from regent.controller.term.take_over import Predecessors
 from regent.controller.term.watches import WATCHED_PARENTS
-from regent.model.active_regent import ActiveRegent
+from regent.model.active_regent import ActiveRegent, RegentEndpoint
 from regent.model.errors import (
     MalformedZNodeError,
     OtherControllerError,
@@ -167,6 +167,9 @@ def _content(config: ControllerConfig, now_ms: int) -> bytes:
         now_ms,
         election_path=config.election_path,
         resources=config.resources,
+        endpoint=RegentEndpoint(config.served, config.listener_addresses)
+        if config.served
+        else None,
     )
 
 

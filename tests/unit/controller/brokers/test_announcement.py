@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from regent.controller.brokers.announcement import announced_controller, listeners_not_served
+from regent.cluster.announced_controller import announced_controller
+from regent.controller.brokers.announcement import listeners_not_served
 from regent.model.cluster import Address, Broker, EndPoint
 from tests.unit.controller.world import CONTROLLER_ID, World
 
