@@ -1,4 +1,4 @@
-"""What people ask of topics and their partitions: commands in, outcomes out.
+"""Commands for topics and their partitions, and the outcomes of commands.
 
 The code that carries out a command checks it against the cluster. A refusal is a value, never an
 exception: it becomes a condition of a resource.
@@ -114,10 +114,10 @@ class DeleteTopic(msgspec.Struct, frozen=True):
 
 
 class ReassignTopic(msgspec.Struct, frozen=True):
-    """Give partitions of a topic other replicas. Accepted means: on their way, or there already;
+    """Give partitions of a topic other replicas. Accepted means: the copies have begun or ended;
     the view shows when they are in sync.
 
-    Refused if one of the partitions is on its way to other replicas: whoever moves it goes first.
+    Refused if one of the partitions is being reassigned already.
 
     Attributes:
         targets: Replica lists by partition index, the preferred leader first.
@@ -174,11 +174,11 @@ class ElectLeaders(msgspec.Struct, frozen=True):
 
 
 class CordonBrokers(msgspec.Struct, frozen=True):
-    """Place no new replicas on these brokers, as long as there are enough others, and on all others
-    again. It holds for the term: whoever wants brokers cordoned says so again after an election.
+    """Place new replicas only on the other brokers, as long as these are enough. A cordon ends with
+    the term of the controller: send the command again after an election.
 
     Attributes:
-        broker_ids: All brokers that are to be cordoned, alive or not, sorted.
+        broker_ids: All brokers to be cordoned, alive or not, sorted.
     """
 
     broker_ids: tuple[int, ...]
@@ -191,7 +191,7 @@ class CordonBrokers(msgspec.Struct, frozen=True):
 
 
 UNTHROTTLED: Final = 0
-"""Instead of a rate: what throttles copies is removed."""
+"""Instead of a rate: throttles are removed."""
 
 
 class AlterPartitionReassignments(msgspec.Struct, frozen=True):
@@ -200,12 +200,12 @@ class AlterPartitionReassignments(msgspec.Struct, frozen=True):
     Attributes:
         targets: Replica list wanted for each partition, the preferred leader first; None cancels
             the reassignment that is in progress.
-        found: A partition that is another one by now, or has or gets other replicas than then,
-            stays as it is. One that is missing here is moved whatever it is.
-        throttle: Bytes a second to which the copies of these partitions are throttled, until they
-            have arrived, or been cancelled; :data:`UNTHROTTLED`: they are not, or not any more;
-            None: what throttles them stays as it is. A partition that is on its way to this very
-            target gets another throttle. One that cannot be throttled is not moved.
+        found: Conditions: a partition that has changed since is not moved. A partition without a
+            condition is moved in any case.
+        throttle: Bytes a second for the copies of these partitions, until the copies end or are
+            cancelled; :data:`UNTHROTTLED`: no throttle; None: throttles stay as they are. A
+            partition that is being moved to this target already gets the new throttle. A partition
+            is not moved if its throttle cannot be set.
     """
 
     targets: Mapping[TopicPartition, tuple[int, ...] | None]
@@ -227,10 +227,10 @@ TopicCommand = (
     | ReassignTopic
     | DescribeTopicConfigs
 )
-"""What custom resources of topics ask for."""
+"""Commands of custom resources of topics."""
 
 ResourceCommand = TopicCommand | AlterPartitionReassignments | CordonBrokers | ElectLeaders
-"""What custom resources of any kind ask for. Each such command has
+"""Commands of custom resources of any kind. Each such command has
 
 ``order``
     its place among the commands of several resources that are carried out together: lower ones come
@@ -289,7 +289,7 @@ TRANSIENT_REASONS = frozenset(
 
 
 class PartitionResult(msgspec.Struct, frozen=True):
-    """What has become of one partition of a command that names many.
+    """The outcome for one partition of a command that names many.
 
     Attributes:
         error_code: Kafka's; 0 if it was done, or begun.
@@ -304,7 +304,7 @@ class Accepted(msgspec.Struct, frozen=True):
     """The command's writes are in ZooKeeper.
 
     Attributes:
-        result: What the command answers. :class:`DescribeTopicConfigs`: topic -> its explicit
+        result: The answer to the command. :class:`DescribeTopicConfigs`: topic -> its explicit
             configuration (``dict[str, dict[str, str]]``; unknown topics are left out).
             :class:`ElectLeaders` and :class:`AlterPartitionReassignments`: partition ->
             :class:`PartitionResult`. :class:`ListPartitionReassignments`: partition -> its

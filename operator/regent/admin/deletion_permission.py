@@ -1,4 +1,4 @@
-"""Whether topics may be deleted, by the settings and by what brokers say of theirs."""
+"""Whether the settings of Regent and of the brokers allow the deletion of topics."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def deletion_forbidden(
 
     Args:
         delete_topic_enable: Regent's own setting.
-        live: What live brokers have said, by broker.
+        live: Facts of the live brokers, by id.
 
     Kafka's controller goes by ``delete.topic.enable`` of the broker that it is part of. Ours is
     part of none, and the default of the setting is Kafka's: a cluster that forbids deletions must

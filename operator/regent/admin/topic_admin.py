@@ -1,4 +1,4 @@
-"""What is known when topics are written, and on which condition ZooKeeper accepts the writes."""
+"""Knowledge for writing topics, and the condition on which ZooKeeper accepts the writes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class TopicAdmin:
     """Made for each batch of commands, by a controller or by a client of one.
 
     Attributes:
-        guard: Begins each transaction: whoever writes has been replaced if this check fails.
+        guard: Begins each transaction. If this check fails, another process has taken over.
         inter_broker_protocol: Lowest inter.broker.protocol.version of the brokers, (major, minor).
         live: Live brokers, without those that are shutting down.
         cordoned: Brokers that get no new replicas as long as there are enough others.
@@ -58,7 +58,7 @@ class TopicAdmin:
         """Live brokers that new partitions are placed on.
 
         Cordoned ones are among them only where the others are too few for the replication factor: a
-        topic that could not be created would cost more than a replica that has to be moved.
+        topic that cannot be created costs more than a replica that must move later.
         """
         live = broker_racks(self.cluster, self.live)
         others = [broker for broker in live if broker.broker_id not in self.cordoned]

@@ -59,9 +59,11 @@ def _marker(admin: TopicAdmin, topic: str, czxid: int) -> Create:
 
 
 async def _created_again(commands: Sequence[DeleteTopic]) -> dict[str, Rejected]:
-    """Refusals, by topic, for those whose node is not the one that is meant. What is known of them
-    may be older than what somebody else has done: a client of a controller learns of it later, and
-    a process that was paused when it goes on."""
+    """Return refusals, by topic, for topics whose node is not the intended one.
+
+    The known facts may be out of date: a client learns of changes later than the controller, and a
+    paused process when it goes on.
+    """
     meant = {command.topic: command.czxid for command in commands if command.czxid}
     if not meant:
         return {}

@@ -33,7 +33,7 @@ from regent.zk_data.topics import TopicZNode, decode_topic, encode_topic
 
 
 class _Growth(NamedTuple):
-    """A topic that is to grow, with what its node is to be."""
+    """A topic that will grow, with the new content of its node."""
 
     topic: str
     write: SetData
@@ -78,7 +78,7 @@ def _outcome(topic: str, result: WriteResult) -> Outcome:
 
 
 def _decide(admin: TopicAdmin, command: CreatePartitions, node: ZNode | None) -> _Growth | Outcome:
-    """What is to be written for a command; or its outcome, if nothing is."""
+    """Return the write for a command, or the outcome if there is nothing to write."""
     topic = command.topic
     if node is None:
         return unknown(topic)

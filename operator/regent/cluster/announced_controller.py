@@ -31,8 +31,8 @@ def announced_controller(
 ) -> Broker | None:
     """The controller as a live broker.
 
-    It has a rack if all brokers have one: otherwise brokers could not place replicas across racks
-    any more.
+    It has a rack if all brokers have one: otherwise brokers could no longer place replicas across
+    racks.
 
     Args:
         controller_id: Its id.

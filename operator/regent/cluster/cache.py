@@ -1,11 +1,11 @@
 """A copy of the cluster as ZooKeeper has it, with the versions of its nodes.
 
-A reducer without I/O: events make nodes dirty, what was read of them makes them clean. What is read
-replaces what is known, whatever that is: so the copy is what the server has whose events and
-answers come in, as soon as nothing is dirty. Nothing is derived from events but where to look.
+A reducer without I/O: an event makes a node dirty, and a reading of the node makes it clean. The
+reading replaces the known content. So the copy equals the server's content as soon as no node is
+dirty. An event says only where to look.
 
-A node is dirty from its event to the reading that begins after it. A change that takes place while
-its node is read is either in the answer, or its event comes after the answer.
+A node is dirty from its event to the reading that begins after the event. If a node changes during
+its reading, either the answer contains the change, or the event follows the answer.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from regent.zk_data.operations import ZNode
 from regent.zk_data.topics import TopicZNode, decode_topic, partition_state_decoder
 
 _NEVER: Final = -2
-"""mzxid of what has not been read (-1: it could not be)."""
+"""mzxid of a node that was not read yet (-1: the reading failed)."""
 
 ClusterT = TypeVar("ClusterT", bound=ClusterFacts)
 
 
 class NodeVersion(NamedTuple):
-    """Which content of which node: of a node created again the czxid is another one."""
+    """The content of a node: a node that was created again has a different czxid."""
 
     version: int
     czxid: int
@@ -47,9 +47,9 @@ class ClusterCache(Generic[ClusterT]):
     """Brokers, topics, assignments and leadership as ZooKeeper has them.
 
     Attributes:
-        cluster: The copy. Nobody else changes it.
-        malformed: What could not be decoded, path -> why. It is left out of ``cluster``, as in a
-            failover that reads everything.
+        cluster: The copy. Only the cache changes it.
+        malformed: Paths of nodes that do not decode, with the reasons. ``cluster`` lacks them, as
+            after a failover that reads everything.
 
     Args:
         cluster: Knows nothing yet.
@@ -66,7 +66,7 @@ class ClusterCache(Generic[ClusterT]):
 
     @property
     def dirty_count(self) -> int:
-        """Nodes that have to be read before the copy is what ZooKeeper has."""
+        """Number of nodes that the copy must read before it equals ZooKeeper."""
         return len(self._dirty)
 
     @property
@@ -78,38 +78,38 @@ class ClusterCache(Generic[ClusterT]):
 
     @property
     def broker_ids(self) -> KeysView[int]:
-        """Of all registrations, also those that are left out of ``cluster``."""
+        """Ids of all registrations, also of those that ``cluster`` lacks."""
         return self._broker_versions.keys()
 
     @property
     def topics(self) -> KeysView[str]:
-        """Names of all topic nodes, also those that are left out of ``cluster``."""
+        """Names of all topic nodes, also of those that ``cluster`` lacks."""
         return self._topic_versions.keys()
 
     def broker_version(self, broker_id: int) -> NodeVersion | None:
-        """Of a registration as it was read, None if there is none."""
+        """Return the version of a registration, None if there is no registration."""
         return self._broker_versions.get(broker_id)
 
     def topic_version(self, topic: str) -> NodeVersion | None:
-        """Of a topic node as it was read, None if there is none."""
+        """Return the version of a topic node, None if there is no such node."""
         return self._topic_versions.get(topic)
 
     def state_mzxid(self, tp: TopicPartition) -> int | None:
-        """Of a state node as it was read, None if there is none. Its dataVersion is the partition
-        epoch."""
+        """Return the mzxid of a state node, None if there is no such node. The dataVersion of the
+        node is the partition epoch."""
         return self._state_mzxids.get(tp)
 
-    # What is to be read
+    # Readings
 
     def observe(self, touched: Iterable[str]) -> None:
         """Events have come for the nodes at these paths."""
         self._dirty.add(touched)
 
     def expect_anything(self, listing: Listing) -> None:
-        """Events may have been lost: all that there is, and all that is known, has to be read.
+        """Mark all listed and all known nodes as dirty: events may have been lost.
 
         Args:
-            listing: Read after the watches were set. What comes later has events.
+            listing: Read after the watches were set, so that later changes cause events.
         """
         dirty = self._dirty
         dirty.cluster_id = True
@@ -128,11 +128,11 @@ class ClusterCache(Generic[ClusterT]):
         return self._dirty.take(most)
 
     def put_back(self, reads: Reads) -> None:
-        """What :meth:`next_reads` has returned could not be read: it is dirty still."""
+        """Mark nodes as dirty again: their reading failed."""
         self._dirty.put_back(reads)
 
     def is_dirty(self, path: str) -> bool:
-        """Whether the node at a path is to be read again, or belongs to a topic that is."""
+        """Return whether the node at a path, or its topic, is dirty."""
         touched = DirtyNodes()
         touched.add((path,))
         dirty = self._dirty
@@ -144,14 +144,13 @@ class ClusterCache(Generic[ClusterT]):
         )
 
     def expect_corrections(self) -> None:
-        """What is left out has to be read again: the right to read it may have come back, which
-        changes no node and so is no event."""
+        """Mark the malformed nodes as dirty: a new permission, which causes no event, may help."""
         self._dirty.add(tuple(self.malformed))
 
-    # What was read
+    # Answers
 
     def apply(self, reads: Reads, nodes: Sequence[ZNode | None]) -> None:
-        """Take over what was read.
+        """Take in nodes that were read.
 
         Args:
             nodes: Of ``reads.paths``, in this order.
@@ -232,8 +231,8 @@ class ClusterCache(Generic[ClusterT]):
         )
 
     def _add_partitions(self, topic: str, znode: TopicZNode) -> None:
-        """Take a topic over, which may be known. States of partitions that are new have to be read:
-        nobody was interested in their events."""
+        """Take in a topic, which may be known. Mark the states of its new partitions as dirty, as
+        earlier events of these states were left out."""
         known = self.cluster.partitions_of(topic)
         changed = {}
         for partition, assignment in znode.assignments.items():
@@ -279,7 +278,7 @@ class ClusterCache(Generic[ClusterT]):
 
 
 AnyClusterCache = ClusterCache[Any]
-"""A cache, whatever somebody adds to the facts."""
+"""A cache with any kind of facts."""
 
 
 def registered_broker(broker_id: int, node: ZNode) -> Broker | None:

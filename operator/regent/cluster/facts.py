@@ -137,7 +137,7 @@ class ClusterFacts:
         )
 
     def without_existing(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        """Those that do not exist, as far as topics can be read."""
+        """Return the partitions that do not exist. Partitions of unreadable topics may exist."""
         return [
             tp
             for tp in partitions
@@ -224,8 +224,8 @@ class ClusterFacts:
         return copy
 
     def take_topics(self, source: Self) -> None:
-        """Have the topics, assignments and leadership of another state, which must not be used any
-        more. There are none before: this is the initial state, and no change."""
+        """Have the topics, assignments and leadership of another state, which nobody uses
+        afterwards. This state has no topics before; the topics count as changed."""
         self._topic_ids = source._topic_ids
         self._topics_by_id = source._topics_by_id
         self._topic_czxids = source._topic_czxids
@@ -307,7 +307,7 @@ class ClusterFacts:
         self._changed_topics.update(dict.fromkeys(map(_topic_of, changes)))
 
     def forget_leadership(self, tp: TopicPartition) -> None:
-        """The state of a partition cannot be read any more."""
+        """The state of a partition is no longer readable."""
         self._changed_topics[tp.topic] = None
         self._note_partitions((tp,))
         self._leadership.pop(tp, None)

@@ -1,4 +1,4 @@
-"""What brokers have said about themselves: their version, their settings' limits."""
+"""Facts that brokers report about themselves: their version, the limits of their settings."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ class KnownBrokerFacts:
         self._live = None
 
     def all(self) -> tuple[BrokerFacts, ...]:
-        """What is known of each live broker, in order of their ids; of some only that they live.
+        """Return the known facts of each live broker, in order of ids. Some have no facts yet.
 
         Behind them those that are down and have reported before: they load the configurations of
         all topics when they start, and one that they cannot load would keep them from it. Brokers
-        without replicas are left out: those are most likely gone for good.
+        without replicas are left out: they are probably gone forever.
         """
         if self._live is None:
             self._live = tuple(map(self.of, self._cluster.brokers.values()))
@@ -49,7 +49,7 @@ class KnownBrokerFacts:
         return (*self._live, *down) if down else self._live
 
     def of(self, broker: Broker) -> BrokerFacts:
-        """What this life of a broker has said, which may be nothing."""
+        """Return the facts that this life of a broker has reported, possibly none."""
         epoch, known = self._facts.get(broker.broker_id, (None, None))
         if known is None or epoch != broker.epoch:
             return BrokerFacts(broker_id=broker.broker_id)

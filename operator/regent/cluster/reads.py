@@ -1,4 +1,4 @@
-"""What is to be read of ZooKeeper: from the path of an event to the node, and to its path again."""
+"""Readings that a copy needs: from the path of an event to a node, and back to its path."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from regent.zk_data import paths
 K = TypeVar("K")
 
 WATCHED: Final = (paths.BROKERS, paths.CLUSTER)
-"""Where recursive watches are to stand. Nobody sets one-shot watches on these very paths, which
-would replace the recursive ones in servers before 3.9."""
+"""Paths of the recursive watches. These paths must not get one-shot watches, which would replace
+the recursive watches in servers before 3.9."""
 
 LISTED: Final = (paths.BROKER_IDS, paths.BROKER_TOPICS)
-"""Whose children are to be listed for a :class:`Listing`."""
+"""Nodes whose children make a :class:`Listing`."""
 
 
 class Listing(NamedTuple):
-    """What ZooKeeper has, by the children of :data:`LISTED`."""
+    """Brokers and topics in ZooKeeper, by the children of :data:`LISTED`."""
 
     broker_ids: tuple[int, ...]
     topics: tuple[str, ...]
@@ -89,7 +89,7 @@ class DirtyNodes:
                 self.cluster_id = True
 
     def put_back(self, reads: Reads) -> None:
-        """What was taken could not be read."""
+        """Keep nodes that were taken: their reading failed."""
         self.cluster_id |= reads.cluster_id
         self.broker_ids.update(dict.fromkeys(reads.broker_ids))
         self.topics.update(dict.fromkeys(reads.topics))
@@ -97,7 +97,7 @@ class DirtyNodes:
 
     def take(self, most: int) -> Reads:
         """The next nodes to be read: ``most`` or fewer, but all brokers. States come last: a topic
-        may turn out to be gone, or another one."""
+        may turn out to be deleted or replaced."""
         broker_ids, self.broker_ids = tuple(self.broker_ids), {}
         cluster_id, self.cluster_id = self.cluster_id, False
         topics = _take(self.topics, most)

@@ -1,4 +1,4 @@
-"""Whether the copy is what ZooKeeper has. A difference is a defect: ours, or that of a watch."""
+"""Compares a copy with ZooKeeper. A difference is a bug, of Regent or of a watch."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ class Difference(NamedTuple):
     """A node of which the copy has something else.
 
     Attributes:
-        cached: What the copy has, in words.
-        stored: What ZooKeeper has, in words.
+        cached: The content in the copy, for people.
+        stored: The content in ZooKeeper, for people.
     """
 
     path: str
@@ -31,7 +31,8 @@ class Difference(NamedTuple):
 
 def reads_to_compare(cache: AnyClusterCache, listing: Listing, *, most: int) -> Iterator[Reads]:
     """All nodes that are known or exist, in parts: first the cluster, brokers and topics, then the
-    states. Made as it is asked for: what comes and goes meanwhile may be missing."""
+    states. The parts are made lazily: a node
+    that is created or deleted meanwhile may be missing."""
     broker_ids = dict.fromkeys((*listing.broker_ids, *cache.broker_ids))
     yield Reads(True, tuple(broker_ids), (), ())
     topics = iter(dict.fromkeys((*listing.topics, *cache.topics)))

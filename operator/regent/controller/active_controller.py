@@ -39,7 +39,7 @@ class ActiveController:
 
 
 def topic_admin(active: ActiveController) -> TopicAdmin:
-    """What a controller writes topics with, now."""
+    """Return the present knowledge of a controller for writing topics."""
     context, config = active.context, active.config
     return TopicAdmin(
         cluster=context.cluster,

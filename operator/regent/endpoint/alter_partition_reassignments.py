@@ -55,7 +55,7 @@ def _targets(request: Request) -> Targets:
 
 
 def _found(request: Request) -> Mapping[TopicPartition, FoundPartition]:
-    """What an operator of Regent's has found; clients of Kafka do not say it."""
+    """Return the conditions of a Regent operator; clients of Kafka send none."""
     return {
         TopicPartition(topic.name, each.partition_index): FoundPartition(
             condition.topic_czxid,

@@ -1,4 +1,4 @@
-"""How Regent's rules speak of what they do: constant messages and fields, no formatted sentences.
+"""How Regent's rules log: constant messages and fields, no formatted sentences.
 
 They have no logger of their own. The shell passes one that writes structured logs; the simulation
 passes one that becomes part of the trace.

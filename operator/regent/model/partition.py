@@ -109,11 +109,11 @@ class ReplicaAssignment(msgspec.Struct, frozen=True, gc=False):
 
 
 class FoundPartition(NamedTuple):
-    """What a partition was when it was decided where it goes.
+    """State of a partition when its move was planned: the condition of the move.
 
     Attributes:
-        czxid: Transaction that created the node of its topic, 0 if not known. A topic of that name
-            with another one is another topic.
+        czxid: Transaction that created the node of its topic, 0 if not known. It differs if the
+            topic was deleted and created again.
     """
 
     czxid: int

@@ -1,4 +1,4 @@
-"""What client mode needs of the broker that is the controller, as a protocol."""
+"""Port to the controller, for requests of an administrator."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class AdminRequestsPort(Protocol):
         """Begin, replace or, where the target is None, cancel reassignments (KIP-455).
 
         Args:
-            found: What partitions were when that was decided. A Regent moves no partition that is
-                another one by then; a broker moves it whatever it is.
+            found: Conditions. A Regent does not move a partition that has changed since; a broker
+                ignores the conditions.
         """
         ...
 
@@ -41,5 +41,5 @@ class AdminRequestsPort(Protocol):
         ...
 
     def close(self) -> None:
-        """Close all connections: a request under way fails. The next one opens another one."""
+        """Close all connections: a request under way fails. The next request reconnects."""
         ...

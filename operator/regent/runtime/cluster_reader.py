@@ -39,9 +39,9 @@ class ClusterReader(Generic[CacheT]):
         differences: Nodes that differed then.
 
     Args:
-        zookeeper: Of the same session as ``watches``: the order of events and answers counts.
-        watches: Nobody else uses them.
-        collector: What a cache is first filled with is hidden from it.
+        zookeeper: The port of the session of ``watches``: the order of events and answers counts.
+        watches: Only this reader uses them.
+        collector: Does not look at the first content of a cache.
         new_cache: Makes an empty cache.
     """
 
@@ -85,7 +85,7 @@ class ClusterReader(Generic[CacheT]):
 
     def is_current(self) -> bool:
         """Whether everything was read, and no event can have been lost since the watches were set.
-        What events report is then read some time later. If not, a new :meth:`load` is needed."""
+        Changes that events report are read later. If not, a new :meth:`load` is needed."""
         return self._is_current
 
     def has_missed(self) -> bool:
@@ -93,11 +93,11 @@ class ClusterReader(Generic[CacheT]):
         return self._may_have_missed
 
     def doubt(self) -> None:
-        """The cache cannot be kept: nobody is given a copy before it was loaded."""
+        """The cache is outdated: a copy is available only after the next :meth:`load`."""
         self._is_current = False
 
     def start_anew(self) -> None:
-        """Forget all that is known. It has to be loaded again."""
+        """Forget the whole cache. The next :meth:`load` fills a new one."""
         self.cache = self._new_cache()
         self._is_current = self._is_hidden = False
 
@@ -111,7 +111,7 @@ class ClusterReader(Generic[CacheT]):
             self._are_watches_known = True
         await self.read_everything()
         self.loads += 1
-        if not self._is_hidden:  # once: after each reconnection, its garbage would stay for good
+        if not self._is_hidden:  # once: after each reconnection, its garbage would stay forever
             self._collector.freeze()
             self._is_hidden = True
         self._is_current = not self.has_missed()
@@ -174,7 +174,7 @@ class ClusterReader(Generic[CacheT]):
         for reads in reads_to_compare(self.cache, listing, most=READ_AT_ONCE):
             await self.catch_up()
             nodes = await self._read(reads)
-            # What has changed before the answer has come before it.
+            # Events of changes before the answer have arrived before the answer.
             self._observe()
             if self.cache is not cache or not self._is_checking or self.has_missed():
                 return []
@@ -192,5 +192,5 @@ class ClusterReader(Generic[CacheT]):
         return found
 
     def end_check(self) -> None:
-        """Somebody else reads: what a self-check has read may be older than the cache."""
+        """End a self-check: another reading begins, so its answers may be older than the cache."""
         self._is_checking = False

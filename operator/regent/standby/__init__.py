@@ -1,1 +1,1 @@
-"""What a standby adds to its copy of the cluster, so that it takes over quickly."""
+"""Preparations that a standby adds to its copy of the cluster, for a quick failover."""

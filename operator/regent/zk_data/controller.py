@@ -190,9 +190,11 @@ def encode_controller_epoch(epoch: int) -> bytes:
 
 
 def checks_of_controller(epoch_zk_version: int) -> tuple[Check, ...]:
-    """What holds as long as whoever has raised the controller epoch to that dataVersion is the
-    controller: nobody has raised it since, and ``/controller``, which goes with its session, is
-    there. Who creates that node raises the epoch in the same transaction.
+    """Return checks that hold while a process is the controller: the one that raised the controller
+    epoch to this dataVersion.
+
+    The epoch was not raised since, and ``/controller``, which ends with the session of the process,
+    exists. The transaction that creates that node raises the epoch.
     """
     return (
         Check(paths.CONTROLLER_EPOCH, epoch_zk_version),

@@ -1,7 +1,7 @@
-"""Markers of topics that are to be deleted: ``/admin/delete_topics/<topic>``.
+"""Markers of topics to be deleted: ``/admin/delete_topics/<topic>``.
 
 Kafka's controllers read no data there. Regent notes which topic is meant: a topic that was created
-again under the same name, while the marker was on its way, stays.
+again under the same name, before the marker was written, stays.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ def encode_deletion_marker(czxid: int) -> bytes:
 
 
 def decode_deletion_marker(data: bytes) -> int:
-    """Transaction that created the node of the topic that is meant; 0: whichever topic has the
-    name, as with the markers of Kafka's tools, and with data that nobody can read."""
+    """Return the transaction that created the node of the intended topic; 0: the topic with that
+    name, as in markers of Kafka's tools, and in malformed markers."""
     try:
         return msgspec.json.decode(data, type=_Marker).czxid
     except msgspec.DecodeError:

@@ -1,8 +1,8 @@
-"""Reading sets of znodes of which Regent may not read some.
+"""Reading sets of znodes, some of which Regent has no permission to read.
 
-A set is read in a few requests, and ZooKeeper refuses a request over one znode without the right to
-read it. The others are good all the same: a topic that somebody has locked up must not cost the
-cluster its controller.
+A set is read in a few requests, and ZooKeeper refuses a whole request over one znode without the
+permission to read it. The other znodes are still good: a locked topic must not cost the cluster its
+controller.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 NO_AUTH: Final = "NOAUTH"
 UNREADABLE_MAX: Final = 100
-"""With more znodes than that it is not these that are wrong but our rights."""
+"""More unreadable znodes than that mean that Regent's permissions are wrong."""
 
 
 class UnreadableZNode(ZNode):
@@ -46,7 +46,7 @@ class UnreadableZNode(ZNode):
 
 
 def may_not_be_read(path: str) -> MalformedZNodeError:
-    """What is said of a node that may not be read, or whose children may not be listed."""
+    """Return the error for a node without the permission to read it, or to list its children."""
     return MalformedZNodeError(path, "ZooKeeper answered NOAUTH: the right to read it is missing")
 
 
@@ -62,13 +62,13 @@ async def read_in_parts(
     request: Callable[[Sequence[str]], Coroutine[Any, Any, Sequence[T]]],
     unreadable: Callable[[str], T],
 ) -> Sequence[T]:
-    """What ``request`` reads, with ``unreadable`` in the place of each node that may not be read.
+    """Return what ``request`` reads, with ``unreadable`` in the place of each unreadable node.
 
     Finds those by halving, since ZooKeeper refuses a request as a whole.
 
     Raises:
-        UnexpectedZooKeeperError: More than :data:`UNREADABLE_MAX` nodes may not be read, or what
-            else ``request`` raises.
+        UnexpectedZooKeeperError: More than :data:`UNREADABLE_MAX` nodes are unreadable, or any
+            other error of ``request``.
     """
     refused = 0
 
@@ -91,7 +91,7 @@ async def read_in_parts(
 
 
 async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequence[ZNode | None]:
-    """``ReadData`` in which a node that may not be read is an :class:`UnreadableZNode`.
+    """Read nodes; an unreadable one is an :class:`UnreadableZNode`.
 
     Raises:
         UnexpectedZooKeeperError: As :func:`read_in_parts` does.
@@ -104,8 +104,9 @@ async def read_permitted(paths: Sequence[str], *, watch: bool = False) -> Sequen
 
 
 async def exists_permitted(path: str, log: StructuredLog) -> bool:
-    """Whether there is a node; leaves a watch on it. One that may not be read cannot be watched: it
-    is looked at again by the next watch check.
+    """Return whether there is a node, and leave a watch on it.
+
+    An unreadable node gets no watch: the next watch check looks at it again.
 
     Raises:
         UnexpectedZooKeeperError: Any other answer than NOAUTH.
@@ -123,8 +124,8 @@ async def exists_permitted(path: str, log: StructuredLog) -> bool:
 async def list_permitted(
     paths: Sequence[str], log: StructuredLog
 ) -> Sequence[Sequence[str] | None]:
-    """``ReadChildren`` in which a node whose children may not be listed is logged and seems to
-    have none.
+    """Read children. A node without the permission to list its children is logged and seems to have
+    none.
 
     Raises:
         UnexpectedZooKeeperError: As :func:`read_in_parts` does.

@@ -240,7 +240,7 @@ def reassign(
     """Move partitions of topic t; the results by partition.
 
     Args:
-        found: What Regent's operator says about each partition; none: a client of Kafka asks.
+        found: Conditions of Regent's operator; a client of Kafka sends none.
     """
     partitions = [
         {"partition_index": p, "replicas": target, "found": found} for p, target in targets.items()

@@ -146,7 +146,7 @@ class Controller:
 
     Attributes:
         asked: Requests so far.
-        endpoints: Of the controller that was asked last.
+        endpoints: Endpoints of the controller in the last request.
         failure: Raised by every request.
         loses_answers: Whether requests are carried out and not answered.
         is_silent: Whether requests are neither, for as long as the connection lasts.

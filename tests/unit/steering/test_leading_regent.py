@@ -1,4 +1,4 @@
-"""A Regent is the controller, and another one a client of it."""
+"""Client mode while a Regent is the controller."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ async def elect(world: ClientWorld, endpoint: RegentEndpoint | None) -> None:
     ("listeners", "address"),
     [({}, ("regent", 9095)), ({"PLAINTEXT": Address("inside", 9096)}, ("inside", 9096))],
 )
-async def test_it_is_asked_at_its_endpoint(
+async def test_leading_regent_is_asked_at_its_endpoint(
     world: ClientWorld, listeners: dict[str, Address], address: tuple[str, int]
 ) -> None:
     await elect(world, RegentEndpoint({"PLAINTEXT": Address("regent", 9095)}, listeners))
@@ -48,7 +48,7 @@ async def test_it_is_asked_at_its_endpoint(
         (RegentEndpoint({"SSL": Address("regent", 9095)}), "only ['SSL']"),
     ],
 )
-async def test_one_that_cannot_be_asked_is_named(
+async def test_refusal_names_the_regent_without_a_usable_endpoint(
     world: ClientWorld, endpoint: RegentEndpoint | None, way_out: str
 ) -> None:
     await elect(world, endpoint)
@@ -60,7 +60,7 @@ async def test_one_that_cannot_be_asked_is_named(
     assert world.controller.asked == []
 
 
-async def test_one_that_does_not_answer_is_named(world: ClientWorld) -> None:
+async def test_refusal_names_the_silent_regent(world: ClientWorld) -> None:
     await elect(world, RegentEndpoint({"PLAINTEXT": Address("regent", 9095)}))
     world.controller.failure = BrokerSilentError("no answer within 10 s")
     (outcome,) = await world.submit(MOVE)

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments, API key 45 (KIP-455): a client asks to move partitions.
 
 The tagged field of a partition is Regent's own: what the client has found before it decided.
-Brokers skip it, as all tagged fields that they do not know; a Regent moves no partition that is
-another one by then.
+Brokers skip it, as all tagged fields that they do not know; a Regent moves no partition that has
+changed since.
 """
 
 from __future__ import annotations
