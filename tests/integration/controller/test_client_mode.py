@@ -1,4 +1,4 @@
-"""A broker is the controller, and Regent serves custom resources as its client."""
+"""Regent serves custom resources as a client of the controller: of a broker, or of a Regent."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -31,14 +32,21 @@ AUTOMATIC = {"policy": "Automatic"}
 
 
 @pytest.fixture(scope="module", params=versions("3.9.1", others=("2.4.1",)))
-def cluster(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
-    """Three brokers, one of which is the controller and stays it."""
-    return clusters.healthy(request.param).in_client_mode()
+def brokers(request: pytest.FixtureRequest, clusters: Clusters) -> Cluster:
+    return clusters.healthy(request.param)
+
+
+@pytest.fixture(scope="module", params=["broker", "regent"])
+def cluster(request: pytest.FixtureRequest, brokers: Cluster) -> Iterator[Cluster]:
+    """Three brokers, and a controller that stays the controller: one of them, or a Regent."""
+    with regent(brokers, name="leader") if request.param == "regent" else nullcontext():
+        yield brokers.in_client_mode()
 
 
 @pytest.fixture(scope="module")
 def resources(cluster: Cluster, kubernetes: KubernetesApi) -> Resources:
-    namespace = f"client-{cluster.kafka.version.replace('.', '-')}"
+    leader = "broker" if cluster.znodes.controller() in cluster.broker_ids else "regent"
+    namespace = f"client-of-{leader}-{cluster.kafka.version.replace('.', '-')}"
     return Resources(kubernetes, namespace)
 
 
@@ -89,9 +97,7 @@ def throttled(cluster: Cluster, topic: str) -> dict[str, Any]:
     return {what: value for what, value in found.items() if value}
 
 
-def test_the_status_is_that_of_the_brokers_controller(
-    cluster: Cluster, process: RegentProcess
-) -> None:
+def test_the_status_is_that_of_the_controller(cluster: Cluster, process: RegentProcess) -> None:
     status = process.status()
     assert status is not None
     assert status["mode"] == "client"
