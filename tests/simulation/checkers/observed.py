@@ -22,6 +22,7 @@ class Observed:
         announced: Partition and leader epoch -> the leader that brokers were sent.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
         configured_at: Topic -> line of the trace at which its configuration was last written.
+        meant_by_marker: Marked topic -> czxid of the node that the marker names, 0 if it names none.
         misplaced: Partitions whose state was decided for a topic that somebody replaced before it
             was written. So it is that of the next one, of which perhaps nobody can lead it.
         left: Replicas that left by a reassignment under another controller than Regent.
@@ -39,6 +40,7 @@ class Observed:
     configured_at: dict[str, int] = field(default_factory=dict)
     default_configured_at: int = -1
     removed_by_hand: dict[str, None] = field(default_factory=dict)
+    meant_by_marker: dict[str, int] = field(default_factory=dict)
     misplaced: dict[TopicPartition, None] = field(default_factory=dict)
     unregistered_by_hand: dict[int, None] = field(default_factory=dict)
     left: dict[tuple[int, TopicPartition], None] = field(default_factory=dict)

@@ -10,6 +10,7 @@ from regent.model.cluster import DRAWN_CONTROLLER_IDS
 from regent.model.errors import MalformedZNodeError
 from regent.model.partition import ReplicaAssignment, TopicPartition
 from regent.zk_data import paths
+from regent.zk_data.deletion_marker import decode_deletion_marker
 from regent.zk_data.operations import Create, Delete, Operation, SetData
 from regent.zk_data.stray_replicas import decode_stray_replicas, strays_of
 from regent.zk_data.topics import decode_topic
@@ -121,11 +122,17 @@ class TopicChecker:
         self._world.workload.targets.setdefault(tp, {})[after.target_replicas] = None
 
     def marker_written(self, writer: str, topic: str, operation: Operation) -> None:
-        """Somebody marks a topic as to be deleted, or removes the mark."""
+        """Take in that somebody marks a topic as to be deleted, or removes the mark."""
         if isinstance(operation, Delete):
-            gone = self._world.zookeeper.get(paths.topic(topic)) is None
-            require(gone, f"{writer} removes the mark of {topic}, which still exists")
+            node = self._world.zookeeper.get(paths.topic(topic))
+            meant = self._seen.meant_by_marker.pop(topic, 0)
+            require(
+                node is None or meant not in (0, node.czxid),
+                f"{writer} removes the mark of {topic}, which still exists",
+            )
         else:
+            assert isinstance(operation, Create | SetData)
+            self._seen.meant_by_marker[topic] = decode_deletion_marker(operation.data)
             self._world.ledger.strike_off_topic(topic)  # its records may go, one by one
 
     def _deleted(
