@@ -22,7 +22,7 @@ class Observed:
         announced: Partition and leader epoch -> the leader that brokers were sent.
         deleted_under: Topic -> controller epoch under which its node was deleted, or ``BY_HAND``.
         configured_at: Topic -> line of the trace at which its configuration was last written.
-        meant_by_marker: Marked topic -> czxid of the node that the marker names, 0 if it names none.
+        meant_by_marker: Marked topic -> czxid of the node that the marker names, 0: none.
         misplaced: Partitions whose state was decided for a topic that somebody replaced before it
             was written. So it is that of the next one, of which perhaps nobody can lead it.
         left: Replicas that left by a reassignment under another controller than Regent.
