@@ -9,7 +9,7 @@ time. ``/admin/reassign_partitions`` and ``/admin/preferred_replica_election`` d
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from regent.admin.commands import (
@@ -80,7 +80,7 @@ async def carry_out(
     active: ActiveController,
     commands: Sequence[Command],
     expected: ExpectedMoves,
-    regent: ActiveRegent | None = None,
+    leading_regent: Callable[[], ActiveRegent | None],
 ) -> tuple[Outcome, ...]:
     """Carry commands out in order.
 
@@ -90,7 +90,8 @@ async def carry_out(
 
     Args:
         expected: Learns what the controller has accepted.
-        regent: The controller, if it is a Regent.
+        leading_regent: Returns the present controller if it is a Regent. The controller can change
+            while a question is open.
 
     Raises:
         ControllerMovedError, SessionExpiredError, ZooKeeperUnavailableError: As
@@ -100,7 +101,9 @@ async def carry_out(
     silent: Silent = {}
     for are_asked, some in itertools.groupby(commands, key=is_asked):
         if are_asked:
-            outcomes += [await _ask(active, command, expected, silent, regent) for command in some]
+            outcomes += [
+                await _ask(active, command, expected, silent, leading_regent()) for command in some
+            ]
         else:
             outcomes += await _change_topics(active, list(some))
     return tuple(outcomes)

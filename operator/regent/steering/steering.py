@@ -196,7 +196,7 @@ class Steering:
         if active is None:
             return refused(commands, self.refusal)
         try:
-            return await carry_out(active, commands, self._expected, self.regent_seen)
+            return await carry_out(active, commands, self._expected, lambda: self.regent_seen)
         except ControllerMovedError:
             return refused(commands, "another controller was elected at this moment")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from regent.admin.commands import (
@@ -66,3 +68,17 @@ async def test_refusal_names_the_silent_regent(world: ClientWorld) -> None:
     (outcome,) = await world.submit(MOVE)
     assert isinstance(outcome, Rejected)
     assert f"Regent {REGENT}, which is the controller, was asked" in outcome.message
+
+
+async def test_next_command_is_asked_of_the_broker_that_was_elected_meanwhile(
+    world: ClientWorld,
+) -> None:
+    await elect(world, RegentEndpoint({"PLAINTEXT": Address("regent", 9095)}))
+    world.controller.is_silent = True
+    asking = asyncio.create_task(world.submit(MOVE, MOVE))
+    await world.until(lambda: world.controller.asked)
+    world.controller.is_silent = False
+    world.elect(1, epoch=9)
+    await asking
+    assert [asked for asked, _ in world.controller.asked] == [REGENT, 1]
+    assert world.controller.endpoints == world.view.brokers[1].endpoints
