@@ -73,8 +73,7 @@ def decode_election_path(data: bytes) -> str | None:
 def decode_active_regent(data: bytes) -> ActiveRegent | None:
     """The Regent that holds ``/controller``; None if the holder is none, or does not decode.
 
-    What it says of custom resources and of its endpoint may be of a later version: then it does not
-    say it.
+    A member of a later version, which this one cannot decode, counts as missing.
     """
     try:
         holder = _decode(paths.CONTROLLER, data)
@@ -100,9 +99,9 @@ def _endpoint(data: bytes) -> RegentEndpoint | None:
         said = _decode_endpoint(paths.CONTROLLER, data).regent
     except MalformedZNodeError:
         return None
-    return (
-        None if said is None else RegentEndpoint(*map(_addresses, (said.protocols, said.listeners)))
-    )
+    if said is None:
+        return None
+    return RegentEndpoint(_addresses(said.protocols), _addresses(said.listeners))
 
 
 def _addresses(by_name: Mapping[str, _Address]) -> dict[str, Address]:

@@ -1,4 +1,4 @@
-"""What brokers say about themselves."""
+"""Facts that brokers report about themselves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def process_broker_facts(
 
 
 async def facts_of_live_brokers(context: ControllerContext) -> dict[int, BrokerFacts]:
-    """What live brokers have said by now, by broker; of some nothing yet.
+    """Return the facts that live brokers have reported, by broker. Some have no facts yet.
 
     In the first moments of a term the event with their answers waits behind the failover. So the
     channels are asked, too. All else goes by the event.

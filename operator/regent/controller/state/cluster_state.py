@@ -1,7 +1,7 @@
-"""The facts of the cluster, and what a controller remembers of it from one term to the next.
+"""The facts of the cluster, and the knowledge that a controller keeps from term to term.
 
-What an active controller adds for its term (states of partitions and replicas, deletions, what
-brokers refuse) is in :class:`ControllerContext`.
+:class:`ControllerContext` has the knowledge of one term: states of partitions and replicas,
+deletions, refusals of brokers.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
 
-from regent.admin.deletion_permission import deletion_forbidden
+from regent.admin.deletion_permission import Forbidden, deletion_forbidden
 from regent.controller.active_controller import ActiveController
 from regent.controller.brokers.reported_facts import facts_of_live_brokers
 from regent.controller.state.context import ControllerContext
@@ -16,6 +16,14 @@ from regent.zk_data.deletion_marker import decode_deletion_marker
 from regent.zk_data.effects import Exists, Write
 from regent.zk_data.operations import Delete
 from regent.zk_data.permitted_reads import UnreadableZNode, read_permitted
+
+
+async def deletion_forbidden_now(active: ActiveController) -> Forbidden | None:
+    """Why no topic may be deleted now; None if topics may be."""
+    return deletion_forbidden(
+        delete_topic_enable=active.config.delete_topic_enable,
+        live=await facts_of_live_brokers(active.context),
+    )
 
 
 async def deletable(
@@ -40,10 +48,7 @@ async def deletable(
     context.broker_facts.deletions_wait = False
     if not marked:
         return []
-    forbidden = deletion_forbidden(
-        delete_topic_enable=active.config.delete_topic_enable,
-        live=await facts_of_live_brokers(context),
-    )
+    forbidden = await deletion_forbidden_now(active)
     if forbidden is not None and forbidden.is_known:
         await _remove_forbidden_markers(active, marked, forbidden.why)
         return []

@@ -31,7 +31,6 @@ from regent.admin.commands import (
     ReassignTopic,
     Rejected,
 )
-from regent.admin.deletion_permission import deletion_forbidden
 from regent.admin.topic_configuration import alter_topic_config, describe_topic_configs
 from regent.admin.topic_creation import create_topics
 from regent.admin.topic_deletion import delete_topics
@@ -40,7 +39,6 @@ from regent.admin.topic_refusals import refused_by_zookeeper
 from regent.controller.active_controller import ActiveController, topic_admin
 from regent.controller.brokers.controlled_shutdown import shut_down_brokers
 from regent.controller.brokers.cordon import cordon_brokers
-from regent.controller.brokers.reported_facts import facts_of_live_brokers
 from regent.controller.commands import (
     AlterUserScramCredentials,
     Command,
@@ -56,6 +54,7 @@ from regent.controller.reassignment.reassignment_commands import (
     list_partition_reassignments,
     reassign_topic,
 )
+from regent.controller.topics.deletion_markers import deletion_forbidden_now
 from regent.model.errors import (
     ControllerMovedError,
     SessionExpiredError,
@@ -142,10 +141,7 @@ async def _carry_out(active: ActiveController, commands: Sequence[Command]) -> l
                 topic_admin(active), [c for c in commands if isinstance(c, CreatePartitions)]
             )
         case DeleteTopic():
-            forbidden = deletion_forbidden(
-                delete_topic_enable=active.config.delete_topic_enable,
-                live=await facts_of_live_brokers(active.context),
-            )
+            forbidden = await deletion_forbidden_now(active)
             return await delete_topics(
                 topic_admin(active),
                 [c for c in commands if isinstance(c, DeleteTopic)],
