@@ -36,7 +36,7 @@ def version(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@pytest.fixture(scope="module", params=["broker", "regent"])
+@pytest.fixture(scope="module", params=["broker", pytest.param("regent", marks=soak("controller"))])
 def cluster(request: pytest.FixtureRequest, version: str, clusters: Clusters) -> Iterator[Cluster]:
     """Three brokers, and a controller that stays the controller: one of them, or a Regent."""
     brokers = clusters.healthy(version)
